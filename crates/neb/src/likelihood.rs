@@ -1,0 +1,43 @@
+//! The boundary every stage meets: a likelihood q(y|x), evaluated row by row or for all pairs.
+
+use crate::{Matrix, MatrixMut, Noise, Rows};
+
+/// Dimensions of a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Dims {
+    /// Dimension of the source value x.
+    pub dx: usize,
+    /// Dimension of the observation y.
+    pub dy: usize,
+}
+
+/// Weights w_ik of few of the pairs (y_i, x_k): for each x_k the observations that matter to it.
+#[derive(Clone, Debug, Default)]
+pub struct PairWeights {
+    /// Entries of x_k are `starts[k] .. starts[k + 1]`; one more entry than there are x rows.
+    pub starts: Vec<usize>,
+    /// Row i of the observation, ascending for each k.
+    pub y_row: Vec<u32>,
+    /// The weight w_ik.
+    pub weight: Vec<f32>,
+}
+
+/// q(y|x): its logarithm row by row and for all pairs, its gradient with respect to x, and draws.
+///
+/// All values are in the user's units.
+pub trait Likelihood: Send + Sync {
+    /// Dimensions of x and y.
+    fn dims(&self) -> Dims;
+
+    /// `out[i]` = log q(y_i|x_i).
+    fn log_prob(&self, y: Rows, x: Rows, out: &mut [f32]);
+
+    /// `out[i][k]` = log q(y_i|x_k) for every pair.
+    fn log_prob_pairs(&self, y: Rows, x: Rows, out: MatrixMut);
+
+    /// `dx[k]` = Σ_i w_ik ∂ log q(y_i|x_k) / ∂x_k; overwrites `dx`.
+    fn grad_x_pairs(&self, y: Rows, x: Rows, weights: &PairWeights, dx: MatrixMut);
+
+    /// One draw of y for each row of x.
+    fn sample(&self, x: Rows, noise: Noise) -> Matrix;
+}
