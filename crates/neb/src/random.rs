@@ -118,7 +118,7 @@ impl Noise {
 }
 
 /// A sequence of random numbers.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Stream {
     generator: ChaCha8Rng,
     spare: Option<f64>,
