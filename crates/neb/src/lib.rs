@@ -2,10 +2,18 @@
 
 #![forbid(unsafe_code)]
 
+mod density;
 mod error;
+mod flow;
+pub mod kernel;
 mod likelihood;
 mod matrix;
+pub mod nn;
 mod random;
+mod scaling;
+mod store;
+pub mod surrogate;
+pub mod train;
 
 pub use error::{Error, Result};
 pub use likelihood::{Dims, Likelihood, PairWeights};

@@ -32,8 +32,10 @@ pub enum Purpose {
     Check = 9,
     /// Accept-reject decisions and resampling of posteriors.
     Posterior = 10,
+    /// Component of a mixture a draw comes from.
+    Component = 11,
     /// Whatever a test needs.
-    Test = 11,
+    Test = 12,
 }
 
 /// Rows that share one generator stream when a whole table of noise is filled.

@@ -1,0 +1,273 @@
+//! A flow: maps in sequence onto the base N(0, I), and the density of the whole.
+//!
+//! log q(v|c) = log N(u; 0, I) + Σ_layers log |∂u/∂v|.
+
+use super::coupling::{Coupling, CouplingShape};
+use super::head::GaussianHead;
+use super::{Bijection, LayerGradient, LayerTape};
+use crate::Stream;
+use crate::density::ConditionalDensity;
+use crate::kernel::{LANES, Lane};
+use crate::nn::activation::Activation;
+use crate::nn::parameters::Layout;
+
+const HALF_LOG_TWO_PI: f32 = 0.918_938_5;
+
+/// Sizes of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowShape {
+    /// Dimension of v.
+    pub dim: usize,
+    /// Dimension of the context; 0 for none.
+    pub context: usize,
+    /// Hidden units of a conditional Gaussian head in front, if there is one.
+    pub head: Option<Vec<usize>>,
+    /// Number of coupling layers.
+    pub layers: usize,
+    /// Hidden units of their networks.
+    pub hidden: Vec<usize>,
+    /// Function between the networks' layers.
+    pub activation: Activation,
+    /// How the layers move.
+    pub mover: super::coupling::Mover,
+}
+
+/// Maps in sequence, with their parameters.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    dim: usize,
+    context: usize,
+    layers: Vec<Box<dyn Bijection>>,
+    layout: Layout,
+    parameters: Vec<f32>,
+}
+
+/// Memory for one tile's passes through a [`Flow`].
+#[derive(Debug)]
+pub(crate) struct FlowTape {
+    layers: Vec<LayerTape>,
+    gradients: Vec<LayerGradient>,
+    v: Vec<Lane>,
+    share: Vec<Lane>,
+    d_share: Vec<Lane>,
+}
+
+impl Flow {
+    /// Lays out a flow; its parameters are zero until drawn or loaded.
+    pub(crate) fn new(shape: &FlowShape) -> Self {
+        let mut layout = Layout::default();
+        let mut layers: Vec<Box<dyn Bijection>> = Vec::new();
+        if let Some(hidden) = &shape.head {
+            let head = GaussianHead::new(
+                shape.dim,
+                shape.context,
+                hidden,
+                shape.activation,
+                &mut layout,
+                "head",
+            );
+            layers.push(Box::new(head));
+        }
+        for l in 0..shape.layers {
+            let sizes = CouplingShape {
+                dim: shape.dim,
+                context: shape.context,
+                hidden: shape.hidden.clone(),
+                activation: shape.activation,
+                mover: shape.mover,
+            };
+            let coupling = Coupling::new(sizes, &mut layout, &format!("layers.{l}"));
+            layers.push(Box::new(coupling));
+        }
+        let parameters = vec![0.0; layout.len()];
+        let mut flow = Self {
+            dim: shape.dim,
+            context: shape.context,
+            layers,
+            layout,
+            parameters,
+        };
+        flow.refresh();
+        flow
+    }
+
+    /// Draws initial parameters; the networks' last layers are scaled by `last` (near the identity if small).
+    pub(crate) fn initialise(&mut self, last: f32, stream: &mut Stream) {
+        for layer in &self.layers {
+            for net in layer.nets() {
+                net.initialise(last, stream, &mut self.parameters);
+            }
+        }
+        self.refresh();
+    }
+
+    /// v ↦ u in place; the log-determinant.
+    pub(crate) fn forward(
+        &self,
+        v: &mut [Lane],
+        share: &[Lane],
+        layers: &mut [LayerTape],
+        taped: bool,
+    ) -> Lane {
+        let mut log_det = Lane::ZERO;
+        let mut rest = share;
+        for (layer, tape) in self.layers.iter().zip(layers) {
+            let (this, after) = rest.split_at(layer.share_len());
+            layer.forward(v, this, &mut log_det, tape, taped);
+            rest = after;
+        }
+        log_det
+    }
+
+    fn compute_share(
+        &self,
+        context: &[Lane],
+        share: &mut [Lane],
+        layers: &mut [LayerTape],
+        taped: bool,
+    ) {
+        let mut rest = share;
+        for (layer, tape) in self.layers.iter().zip(layers) {
+            let (this, after) = rest.split_at_mut(layer.share_len());
+            layer.share(context, this, tape, taped);
+            rest = after;
+        }
+    }
+}
+
+/// log N(u; 0, I) + log-determinant.
+fn log_base(u: &[Lane], log_det: Lane) -> Lane {
+    let mut value = log_det;
+    for lane in u {
+        for (value, u) in value.0.iter_mut().zip(lane.0) {
+            *value -= 0.5 * u * u + HALF_LOG_TWO_PI;
+        }
+    }
+    value
+}
+
+impl ConditionalDensity for Flow {
+    type Workspace = FlowTape;
+
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn context(&self) -> usize {
+        self.context
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn parameters(&self) -> &[f32] {
+        &self.parameters
+    }
+
+    fn parameters_mut(&mut self) -> &mut [f32] {
+        &mut self.parameters
+    }
+
+    fn refresh(&mut self) {
+        for layer in &mut self.layers {
+            for net in layer.nets_mut() {
+                net.pack(&self.parameters);
+            }
+        }
+    }
+
+    fn workspace(&self) -> FlowTape {
+        let share: usize = self.layers.iter().map(|layer| layer.share_len()).sum();
+        FlowTape {
+            layers: self.layers.iter().map(|layer| layer.new_tape()).collect(),
+            gradients: Vec::new(),
+            v: vec![Lane::ZERO; self.dim],
+            share: vec![Lane::ZERO; share],
+            d_share: vec![Lane::ZERO; share],
+        }
+    }
+
+    fn share_len(&self) -> usize {
+        self.layers.iter().map(|layer| layer.share_len()).sum()
+    }
+
+    fn share(&self, context: &[Lane], share: &mut [Lane], tape: &mut FlowTape) {
+        self.compute_share(context, share, &mut tape.layers, false);
+    }
+
+    fn log_prob_shared(&self, v: &[Lane], share: &[Lane], tape: &mut FlowTape) -> Lane {
+        tape.v.copy_from_slice(v);
+        let log_det = self.forward(&mut tape.v, share, &mut tape.layers, false);
+        log_base(&tape.v, log_det)
+    }
+
+    fn log_prob(&self, v: &[Lane], context: &[Lane], tape: &mut FlowTape) -> Lane {
+        let mut share = std::mem::take(&mut tape.share);
+        self.share(context, &mut share, tape);
+        let value = self.log_prob_shared(v, &share, tape);
+        tape.share = share;
+        value
+    }
+
+    fn log_prob_backward(
+        &self,
+        v: &[Lane],
+        context: &[Lane],
+        weight: &Lane,
+        tape: &mut FlowTape,
+        d_v: &mut [Lane],
+        d_context: &mut [Lane],
+        learn: bool,
+    ) -> Lane {
+        if learn && tape.gradients.is_empty() {
+            let new = |layer: &Box<dyn Bijection>| -> LayerGradient {
+                layer.nets().iter().map(|net| net.new_gradient()).collect()
+            };
+            tape.gradients = self.layers.iter().map(new).collect();
+        }
+        self.compute_share(context, &mut tape.share, &mut tape.layers, true);
+        tape.v.copy_from_slice(v);
+        let log_det = self.forward(&mut tape.v, &tape.share, &mut tape.layers, true);
+        let value = log_base(&tape.v, log_det);
+        for (d, u) in d_v.iter_mut().zip(&tape.v) {
+            for lane in 0..LANES {
+                d.0[lane] = -weight.0[lane] * u.0[lane];
+            }
+        }
+        d_context.fill(Lane::ZERO);
+        tape.d_share.fill(Lane::ZERO);
+        let mut end = tape.share.len();
+        for (l, layer) in self.layers.iter().enumerate().rev() {
+            let range = end - layer.share_len()..end;
+            end = range.start;
+            let share = &tape.share[range.clone()];
+            let d_share = &mut tape.d_share[range];
+            let layer_tape = &mut tape.layers[l];
+            let gradient = learn.then(|| &mut tape.gradients[l]);
+            layer.backward(d_v, share, weight, layer_tape, d_share, gradient);
+            let gradient = learn.then(|| &mut tape.gradients[l]);
+            layer.backward_share(context, d_share, layer_tape, d_context, gradient);
+        }
+        value
+    }
+
+    fn collect_gradient(&self, tape: &mut FlowTape, flat: &mut [f32]) {
+        for (layer, gradients) in self.layers.iter().zip(&mut tape.gradients) {
+            for (net, gradient) in layer.nets().iter().zip(gradients) {
+                net.unpack_gradient(gradient, flat);
+                gradient.clear();
+            }
+        }
+    }
+
+    fn sample(&self, noise: &mut [Lane], _choice: &Lane, context: &[Lane], tape: &mut FlowTape) {
+        self.compute_share(context, &mut tape.share, &mut tape.layers, false);
+        let mut end = tape.share.len();
+        for (layer, layer_tape) in self.layers.iter().zip(&mut tape.layers).rev() {
+            let range = end - layer.share_len()..end;
+            end = range.start;
+            layer.inverse(noise, &tape.share[range], layer_tape);
+        }
+    }
+}

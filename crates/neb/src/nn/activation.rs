@@ -1,0 +1,75 @@
+//! Activation functions, applied where a dense layer's outputs leave the registers.
+
+use fearless_simd::prelude::*;
+use fearless_simd::{Simd, f32x16};
+
+use crate::kernel::Lane;
+use crate::kernel::dense::Finish;
+use crate::kernel::math;
+
+/// Slope of the leaky rectifier below zero (PyTorch's default, used by UMNN's integrand).
+const LEAK: f32 = 0.01;
+
+/// The function between two layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activation {
+    /// max(h, 0).
+    Relu,
+    /// h above zero, 0.01·h below.
+    LeakyRelu,
+    /// h·sigmoid(h).
+    Silu,
+    /// tanh(h).
+    Tanh,
+}
+
+impl Activation {
+    /// Value and slope.
+    #[inline(always)]
+    fn apply<S: Simd>(self, h: f32x16<S>) -> (f32x16<S>, f32x16<S>) {
+        let constant = |value| f32x16::splat(h.simd, value);
+        match self {
+            Self::Relu => {
+                let on = h.simd_gt(0.0);
+                (h.max(0.0), on.select(constant(1.0), constant(0.0)))
+            }
+            Self::LeakyRelu => {
+                let slope = h.simd_gt(0.0).select(constant(1.0), constant(LEAK));
+                (h * slope, slope)
+            }
+            Self::Silu => {
+                let gate = math::sigmoid(h);
+                (
+                    h * gate,
+                    gate * (constant(1.0) + h * (constant(1.0) - gate)),
+                )
+            }
+            Self::Tanh => {
+                let value = math::tanh(h);
+                (value, constant(1.0) - value * value)
+            }
+        }
+    }
+}
+
+/// Finishes a hidden layer: stores the activation and, for a backward pass, its slope.
+pub(crate) struct Activate<'a> {
+    /// Which function.
+    pub function: Activation,
+    /// Where the activations go.
+    pub out: &'a mut [Lane],
+    /// Where the slopes go, if anybody will ask for them.
+    pub slope: Option<&'a mut [Lane]>,
+}
+
+impl<S: Simd> Finish<S> for Activate<'_> {
+    #[inline(always)]
+    fn store(&mut self, output: usize, value: f32x16<S>) {
+        let (activated, slope) = self.function.apply(value);
+        activated.store_array(&mut self.out[output].0);
+        if let Some(slopes) = &mut self.slope {
+            slope.store_array(&mut slopes[output].0);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Standardisation: every model sees its columns with mean 0 and deviation 1 over the *training rows*.
+
+use crate::{Error, Result, Rows};
+
+/// Mean and deviation of each column.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Scaling {
+    /// Means.
+    pub mean: Vec<f32>,
+    /// Standard deviations, all positive.
+    pub deviation: Vec<f32>,
+    /// 1 / deviation.
+    pub inverse: Vec<f32>,
+}
+
+impl Scaling {
+    /// Measures the columns of these rows; a constant column is refused by name.
+    pub(crate) fn measure(rows: Rows, names: &[String]) -> Result<Self> {
+        let n = rows.rows() as f64;
+        let mut mean = vec![0.0f64; rows.cols()];
+        for row in 0..rows.rows() {
+            for (sum, &value) in mean.iter_mut().zip(rows.row(row)) {
+                *sum += f64::from(value) / n;
+            }
+        }
+        let mut variance = vec![0.0f64; rows.cols()];
+        for row in 0..rows.rows() {
+            for ((sum, &value), mean) in variance.iter_mut().zip(rows.row(row)).zip(&mean) {
+                *sum += (f64::from(value) - mean).powi(2) / n;
+            }
+        }
+        for ((name, &mean), &variance) in names.iter().zip(&mean).zip(&variance) {
+            let spread = variance.sqrt();
+            if spread <= 1e-6 * mean.abs() || spread == 0.0 {
+                return Err(Error::input(
+                    format!("column `{name}` is constant: every row holds about {mean}"),
+                    "leave this column out; a constant carries no information",
+                ));
+            }
+        }
+        Ok(Self::new(
+            mean.into_iter().map(|m| m as f32).collect(),
+            variance.into_iter().map(|v| v.sqrt() as f32).collect(),
+        ))
+    }
+
+    /// From means and deviations.
+    pub(crate) fn new(mean: Vec<f32>, deviation: Vec<f32>) -> Self {
+        let inverse = deviation.iter().map(|d| 1.0 / d).collect();
+        Self {
+            mean,
+            deviation,
+            inverse,
+        }
+    }
+
+    /// Σ log deviation: what a log-density loses when it returns to the user's units.
+    pub(crate) fn log_volume(&self) -> f64 {
+        self.deviation.iter().map(|&d| f64::from(d).ln()).sum()
+    }
+}

@@ -1,0 +1,215 @@
+//! A learned conditional density as a likelihood: standardisation, tiles, threads.
+//!
+//! log q(y|x) = log q̂(ŷ|x̂) − Σ log deviation(y), with ŷ and x̂ standardised. Pairs are evaluated tile by
+//! tile: 16 values of x in the lanes, one y broadcast to all of them, the share of x computed once.
+
+use rayon::prelude::*;
+
+use crate::density::ConditionalDensity;
+use crate::kernel::{LANES, Lane, tile};
+use crate::scaling::Scaling;
+use crate::{Dims, Likelihood, Matrix, MatrixMut, Noise, PairWeights, Purpose, Rows};
+
+/// Rows a thread takes at a time where rows are independent.
+const ROWS_PER_CHUNK: usize = 64;
+/// Observations a thread takes at a time where all pairs are asked for.
+const Y_PER_CHUNK: usize = 16;
+/// Values of x whose shares are kept at a time.
+const X_PER_BLOCK: usize = 1024;
+
+/// A conditional density between standardised columns, and the standardisation.
+#[derive(Clone, Debug)]
+pub(crate) struct Neural<M> {
+    /// The density.
+    pub model: M,
+    /// Standardisation of x.
+    pub x: Scaling,
+    /// Standardisation of y.
+    pub y: Scaling,
+    /// What the model's context holds behind x (a noise scale); empty for most.
+    pub extra: Vec<f32>,
+}
+
+impl<M: ConditionalDensity> Neural<M> {
+    fn load_context(&self, x: Rows, first: usize, context: &mut [Lane]) {
+        let dx = x.cols();
+        tile::load_scaled(x, first, &self.x.mean, &self.x.inverse, &mut context[..dx]);
+        for (lane, &value) in context[dx..].iter_mut().zip(&self.extra) {
+            lane.0.fill(value);
+        }
+    }
+
+    fn load_y(&self, y: Rows, first: usize, tile: &mut [Lane]) {
+        tile::load_scaled(y, first, &self.y.mean, &self.y.inverse, tile);
+    }
+
+    /// Shares of the x of one block, tile after tile.
+    fn shares(&self, x: Rows) -> Vec<Lane> {
+        let tiles = x.rows().div_ceil(LANES);
+        let len = self.model.share_len();
+        let mut shares = vec![Lane::ZERO; tiles * len];
+        let tiles_per_chunk = ROWS_PER_CHUNK / LANES;
+        shares
+            .par_chunks_mut(tiles_per_chunk * len)
+            .enumerate()
+            .for_each(|(chunk, shares)| {
+                let mut workspace = self.model.workspace();
+                let mut context = vec![Lane::ZERO; self.model.context()];
+                for (t, share) in shares.chunks_exact_mut(len).enumerate() {
+                    let first = (chunk * tiles_per_chunk + t) * LANES;
+                    self.load_context(x, first, &mut context);
+                    self.model.share(&context, share, &mut workspace);
+                }
+            });
+        shares
+    }
+}
+
+impl<M: ConditionalDensity> Likelihood for Neural<M> {
+    fn dims(&self) -> Dims {
+        Dims {
+            dx: self.x.mean.len(),
+            dy: self.y.mean.len(),
+        }
+    }
+
+    fn log_prob(&self, y: Rows, x: Rows, out: &mut [f32]) {
+        let volume = self.y.log_volume() as f32;
+        out.par_chunks_mut(ROWS_PER_CHUNK)
+            .enumerate()
+            .for_each(|(chunk, out)| {
+                let mut workspace = self.model.workspace();
+                let mut context = vec![Lane::ZERO; self.model.context()];
+                let mut v = vec![Lane::ZERO; self.model.dim()];
+                let mut share = vec![Lane::ZERO; self.model.share_len()];
+                for (t, out) in out.chunks_mut(LANES).enumerate() {
+                    let first = chunk * ROWS_PER_CHUNK + t * LANES;
+                    self.load_context(x, first, &mut context);
+                    self.load_y(y, first, &mut v);
+                    self.model.share(&context, &mut share, &mut workspace);
+                    let value = self.model.log_prob_shared(&v, &share, &mut workspace);
+                    for (out, value) in out.iter_mut().zip(value.0) {
+                        *out = value - volume;
+                    }
+                }
+            });
+    }
+
+    fn log_prob_pairs(&self, y: Rows, x: Rows, out: MatrixMut) {
+        let volume = self.y.log_volume() as f32;
+        let all = x.rows();
+        let len = self.model.share_len();
+        let out = out.into_values();
+        for block in (0..all).step_by(X_PER_BLOCK) {
+            let rows = X_PER_BLOCK.min(all - block);
+            let shares = self.shares(x.slice(block..block + rows));
+            out.par_chunks_mut(Y_PER_CHUNK * all)
+                .enumerate()
+                .for_each(|(chunk, out)| {
+                    let mut workspace = self.model.workspace();
+                    let mut v = vec![Lane::ZERO; self.model.dim()];
+                    for (t, share) in shares.chunks_exact(len).enumerate() {
+                        let first = t * LANES;
+                        let width = LANES.min(rows - first);
+                        for (i, out) in out.chunks_exact_mut(all).enumerate() {
+                            let row = y.row(chunk * Y_PER_CHUNK + i);
+                            for (d, lane) in v.iter_mut().enumerate() {
+                                lane.0.fill((row[d] - self.y.mean[d]) * self.y.inverse[d]);
+                            }
+                            let value = self.model.log_prob_shared(&v, share, &mut workspace);
+                            let out = &mut out[block + first..block + first + width];
+                            for (out, value) in out.iter_mut().zip(value.0) {
+                                *out = value - volume;
+                            }
+                        }
+                    }
+                });
+        }
+    }
+
+    fn grad_x_pairs(&self, y: Rows, x: Rows, weights: &PairWeights, dx: MatrixMut) {
+        let cols = x.cols();
+        dx.into_values()
+            .par_chunks_mut(ROWS_PER_CHUNK * cols)
+            .enumerate()
+            .for_each(|(chunk, dx)| {
+                dx.fill(0.0);
+                let first = chunk * ROWS_PER_CHUNK;
+                let last = first + dx.len() / cols;
+                let pairs: Vec<(u32, u32, f32)> = (first..last)
+                    .flat_map(|k| {
+                        (weights.starts[k]..weights.starts[k + 1])
+                            .map(move |at| (weights.y_row[at], k as u32, weights.weight[at]))
+                    })
+                    .collect();
+                let mut workspace = self.model.workspace();
+                let mut context = vec![Lane::ZERO; self.model.context()];
+                let mut v = vec![Lane::ZERO; self.model.dim()];
+                let mut d_v = v.clone();
+                let mut d_context = context.clone();
+                let mut y_rows = Vec::with_capacity(LANES);
+                let mut x_rows = Vec::with_capacity(LANES);
+                for pairs in pairs.chunks(LANES) {
+                    y_rows.clear();
+                    y_rows.extend(pairs.iter().map(|p| p.0));
+                    x_rows.clear();
+                    x_rows.extend(pairs.iter().map(|p| p.1));
+                    let mut weight = Lane::ZERO;
+                    for (weight, pair) in weight.0.iter_mut().zip(pairs) {
+                        *weight = pair.2;
+                    }
+                    self.load_context(x.gather(&x_rows).view(), 0, &mut context);
+                    self.load_y(y.gather(&y_rows).view(), 0, &mut v);
+                    self.model.log_prob_backward(
+                        &v,
+                        &context,
+                        &weight,
+                        &mut workspace,
+                        &mut d_v,
+                        &mut d_context,
+                        false,
+                    );
+                    for (lane, pair) in pairs.iter().enumerate() {
+                        let at = (pair.1 as usize - first) * cols;
+                        for (d, out) in dx[at..at + cols].iter_mut().enumerate() {
+                            *out += d_context[d].0[lane] * self.x.inverse[d];
+                        }
+                    }
+                }
+            });
+    }
+
+    fn sample(&self, x: Rows, noise: Noise) -> Matrix {
+        let dy = self.y.mean.len();
+        let mut draws = noise.normal(x.rows(), dy);
+        let choice = Noise {
+            purpose: Purpose::Component,
+            ..noise
+        }
+        .uniform(x.rows(), 1);
+        draws
+            .values_mut()
+            .par_chunks_mut(ROWS_PER_CHUNK * dy)
+            .enumerate()
+            .for_each(|(chunk, draws)| {
+                let mut workspace = self.model.workspace();
+                let mut context = vec![Lane::ZERO; self.model.context()];
+                let mut v = vec![Lane::ZERO; dy];
+                let mut which = [Lane::ZERO];
+                for (t, draws) in draws.chunks_mut(LANES * dy).enumerate() {
+                    let first = chunk * ROWS_PER_CHUNK + t * LANES;
+                    self.load_context(x, first, &mut context);
+                    tile::load(Rows::new(draws, dy), 0, &mut v);
+                    tile::load(choice.view(), first, &mut which);
+                    self.model
+                        .sample(&mut v, &which[0], &context, &mut workspace);
+                    for (lane, row) in draws.chunks_exact_mut(dy).enumerate() {
+                        for (d, out) in row.iter_mut().enumerate() {
+                            *out = v[d].0[lane] * self.y.deviation[d] + self.y.mean[d];
+                        }
+                    }
+                }
+            });
+        draws
+    }
+}
