@@ -6,6 +6,7 @@ mod error;
 mod likelihood;
 mod matrix;
 mod random;
+pub mod simulator;
 
 pub use error::{Error, Result};
 pub use likelihood::{Dims, Likelihood, PairWeights};
