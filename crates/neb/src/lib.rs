@@ -7,6 +7,7 @@ mod likelihood;
 mod matrix;
 mod random;
 pub mod simulator;
+pub mod surrogate;
 
 pub use error::{Error, Result};
 pub use likelihood::{Dims, Likelihood, PairWeights};

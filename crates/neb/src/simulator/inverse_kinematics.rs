@@ -14,9 +14,9 @@
 //!
 //! **Density.** Linearised in the noise: y ~ N(f(x), C), C = σ² Σ_m t_m t_mᵀ + δ² I, where f is y without noise,
 //! t_m = ∂f/∂x_{m+1} and δ² is the variance of rounding y to `f32` (see the [parent module](super)). What
-//! is left out is of second order, σ²/2 ≈ 1.4e-8 times the length of the arm, against a noise of σ times the smaller singular value
-//! s of (t_1, t_2, t_3): relative 1e-4 / s, typically 3e-4. Only a stretched or folded arm (x3 = x4 = 0, s = 0) would
-//! notice; there δ covers the second order too. Fewer than one draw of the source in 10⁵ has s < 1e-3.
+//! is left out is of second order, about σ² = 3e-8, against a noise of σ times the smaller singular value s of
+//! (t_1, t_2, t_3): 1e-3 of a standard deviation for a typical s = 0.2. Only a stretched or folded arm (x3 = x4 = 0,
+//! s = 0) would notice; there δ covers the second order too. About two draws of the source in 10⁵ have s < 1e-3.
 //!
 //! The suffix sums s_m = Σ_{i ≥ m} l_i (sin φ_i, cos φ_i) and t_m = Σ_{i ≥ m} l_i (cos φ_i, −sin φ_i) give all that
 //! is needed: f = (x1, 0) + s_1, and ∂t_m/∂x_{k+1} = −s_{max(m, k)}. The determinant of C is formed as a sum of squares

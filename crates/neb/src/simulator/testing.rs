@@ -135,7 +135,7 @@ fn chi_square_bound(degrees: f64) -> f64 {
 }
 
 /// Runs on this many threads.
-pub(crate) fn with_threads<T: Send>(threads: usize, run: impl FnOnce() -> T + Send) -> T {
+pub(super) fn with_threads<T: Send>(threads: usize, run: impl FnOnce() -> T + Send) -> T {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     pool.expect("a small thread pool").install(run)
 }
