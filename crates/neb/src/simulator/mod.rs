@@ -10,13 +10,13 @@
 //! Those problems add the variance of that rounding, δ² = (1e-7)², to each component of y. So log-likelihoods
 //! and their gradients are finite for every finite x and y, and nothing is floored or cut.
 
-mod inverse_kinematics;
+pub mod inverse_kinematics;
 mod normal2;
 mod product_law;
-mod slcp;
+pub mod slcp;
 #[cfg(test)]
 mod testing;
-mod two_moons;
+pub mod two_moons;
 
 use rayon::prelude::*;
 
