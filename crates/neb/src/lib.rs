@@ -11,6 +11,7 @@ mod matrix;
 pub mod nn;
 mod random;
 mod scaling;
+pub mod simulator;
 mod store;
 pub mod surrogate;
 pub mod train;

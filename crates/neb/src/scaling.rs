@@ -14,18 +14,19 @@ pub(crate) struct Scaling {
 }
 
 impl Scaling {
-    /// Measures the columns of these rows; a constant column is refused by name.
-    pub(crate) fn measure(rows: Rows, names: &[String]) -> Result<Self> {
-        let n = rows.rows() as f64;
+    /// Measures the columns over the rows with these numbers; a constant column is refused by name.
+    pub(crate) fn measure(rows: Rows, numbers: &[u32], names: &[String]) -> Result<Self> {
+        let n = numbers.len() as f64;
         let mut mean = vec![0.0f64; rows.cols()];
-        for row in 0..rows.rows() {
-            for (sum, &value) in mean.iter_mut().zip(rows.row(row)) {
+        for &row in numbers {
+            for (sum, &value) in mean.iter_mut().zip(rows.row(row as usize)) {
                 *sum += f64::from(value) / n;
             }
         }
         let mut variance = vec![0.0f64; rows.cols()];
-        for row in 0..rows.rows() {
-            for ((sum, &value), mean) in variance.iter_mut().zip(rows.row(row)).zip(&mean) {
+        for &row in numbers {
+            let row = rows.row(row as usize);
+            for ((sum, &value), mean) in variance.iter_mut().zip(row).zip(&mean) {
                 *sum += (f64::from(value) - mean).powi(2) / n;
             }
         }

@@ -190,6 +190,9 @@ pub(crate) fn transpose(units: &[Lane], blocks: &mut [Lane]) {
 #[inline(always)]
 pub(crate) fn outer<S: Simd>(simd: S, delta: &[Lane], transposed: &[Lane], gradient: &mut [Lane]) {
     let blocks = transposed.len() / LANES;
+    if blocks == 0 {
+        return;
+    }
     let mut deltas = delta.chunks_exact(PANEL);
     let mut gradients = gradient.chunks_exact_mut(PANEL * blocks);
     for (delta, gradient) in (&mut deltas).zip(&mut gradients) {

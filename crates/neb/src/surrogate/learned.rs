@@ -1,0 +1,359 @@
+//! A learned surrogate: fitting it, and using it as a [`Likelihood`].
+
+use super::auto::{self, Report};
+use super::config::{CandidateConfig, ModelConfig, SurrogateConfig};
+use super::fit::PairsObjective;
+use super::mixture::Mixture;
+use super::neural::Neural;
+use crate::density::ConditionalDensity;
+use crate::flow::coupling::Mover;
+use crate::flow::spline::Spline;
+use crate::flow::stack::{Flow, FlowShape};
+use crate::scaling::Scaling;
+use crate::train::{self, CheckpointPolicy, Outcome, Watch};
+use crate::{
+    Dims, Error, Likelihood, Matrix, MatrixMut, Noise, PairWeights, Purpose, Result, Rows,
+};
+
+/// Simulated pairs (x_j, y_j), row by row, with the names of their columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Pairs<'a> {
+    /// Source values.
+    pub x: Rows<'a>,
+    /// Observations.
+    pub y: Rows<'a>,
+    /// Names of x's columns, for messages.
+    pub x_names: &'a [String],
+    /// Names of y's columns, for messages.
+    pub y_names: &'a [String],
+}
+
+/// How a fit is run.
+pub struct FitOptions<'a> {
+    /// Makes the run repeatable.
+    pub seed: u64,
+    /// Where and how often to save the state, if at all; candidates get a suffix of their own.
+    pub checkpoints: Option<CheckpointPolicy>,
+    /// Told of every step with the candidate's number; may stop the run.
+    pub watch: &'a mut dyn FnMut(usize, &train::Progress) -> std::ops::ControlFlow<()>,
+}
+
+/// A likelihood q(y|x) learned from pairs.
+#[derive(Debug)]
+pub struct Surrogate {
+    pub(super) body: Body,
+    pub(super) model: ModelConfig,
+    pub(super) x_names: Vec<String>,
+    pub(super) y_names: Vec<String>,
+    /// Smallest and largest value of each column of y among the pairs.
+    pub(super) y_range: Vec<[f32; 2]>,
+}
+
+/// The forms a surrogate can have.
+#[derive(Debug)]
+pub(super) enum Body {
+    Flow(Neural<Flow>),
+    Mixture(Neural<Mixture>),
+}
+
+impl Surrogate {
+    /// Trains the candidates on the pairs and keeps the one with the best held-out log-likelihood.
+    ///
+    /// # Errors
+    /// Rows that do not match, too few rows for a batch, constant columns, values or losses that are not finite.
+    pub fn fit(
+        pairs: Pairs,
+        config: &SurrogateConfig,
+        options: FitOptions,
+    ) -> Result<(Self, Report)> {
+        auto::fit(pairs, config, options)
+    }
+
+    /// Trains one candidate.
+    pub(super) fn fit_candidate(
+        pairs: &Standardised,
+        config: &CandidateConfig,
+        seed: u64,
+        checkpoints: Option<&CheckpointPolicy>,
+        watch: &mut Watch,
+    ) -> Result<(Self, Outcome)> {
+        config.model.check()?;
+        let mut surrogate = Self::untrained(&config.model, pairs);
+        let mut stream = Noise::new(seed, Purpose::Initialise, 0).stream(0);
+        let noise = surrogate.noise();
+        let (v, context) = (&pairs.y_values, &pairs.x_values);
+        let outcome = match &mut surrogate.body {
+            Body::Flow(neural) => {
+                neural.model.initialise(initial_scale(&config.model), &mut stream);
+                let mut objective =
+                    PairsObjective::new(&mut neural.model, v, context, noise, seed);
+                train::train(&mut objective, &config.train, seed, checkpoints, watch)?
+            }
+            Body::Mixture(neural) => {
+                neural.model.initialise(&mut stream);
+                let mut objective =
+                    PairsObjective::new(&mut neural.model, v, context, noise, seed);
+                train::train(&mut objective, &config.train, seed, checkpoints, watch)?
+            }
+        };
+        Ok((surrogate, outcome))
+    }
+
+    fn untrained(model: &ModelConfig, pairs: &Standardised) -> Self {
+        let dims = Dims {
+            dx: pairs.x_values.cols(),
+            dy: pairs.y_values.cols(),
+        };
+        let body = Body::new(model, dims, pairs.x.clone(), pairs.y.clone());
+        Self {
+            body,
+            model: model.clone(),
+            x_names: pairs.x_names.clone(),
+            y_names: pairs.y_names.clone(),
+            y_range: pairs.y_range.clone(),
+        }
+    }
+
+    /// Its form.
+    pub fn model(&self) -> &ModelConfig {
+        &self.model
+    }
+
+    /// Names of x's columns.
+    pub fn x_names(&self) -> &[String] {
+        &self.x_names
+    }
+
+    /// Names of y's columns.
+    pub fn y_names(&self) -> &[String] {
+        &self.y_names
+    }
+
+    /// Smallest and largest value of each column of y among the pairs it was trained on.
+    pub fn y_range(&self) -> &[[f32; 2]] {
+        &self.y_range
+    }
+
+    /// Number of parameters.
+    pub fn parameters(&self) -> usize {
+        match &self.body {
+            Body::Flow(neural) => neural.model.parameters().len(),
+            Body::Mixture(neural) => neural.model.parameters().len(),
+        }
+    }
+
+    fn noise(&self) -> Option<super::NoiseScale> {
+        match self.model {
+            ModelConfig::Mixture { noise, .. } => noise,
+            _ => None,
+        }
+    }
+
+    /// Evaluates from now on the density of y + τ·noise, τ in deviations of y; for surrogates conditional on τ.
+    ///
+    /// # Errors
+    /// If the surrogate was not trained with added noise, or τ is outside its range.
+    pub fn set_noise_scale(&mut self, tau: f32) -> Result<()> {
+        let Some(noise) = self.noise() else {
+            return Err(Error::input(
+                "this surrogate does not know the scale of added noise",
+                "train a mixture with `noise` set",
+            ));
+        };
+        if !(0.0..=noise.largest).contains(&tau) {
+            return Err(Error::input(
+                format!("noise scale {tau} is outside 0 to {}", noise.largest),
+                "train with a larger range, or ask for less noise",
+            ));
+        }
+        if let Body::Mixture(neural) = &mut self.body {
+            neural.extra = vec![noise.feature(tau)];
+        }
+        Ok(())
+    }
+
+    fn likelihood(&self) -> &dyn Likelihood {
+        match &self.body {
+            Body::Flow(neural) => neural,
+            Body::Mixture(neural) => neural,
+        }
+    }
+}
+
+impl Body {
+    /// An untrained density of this form between columns with these scalings.
+    pub(super) fn new(model: &ModelConfig, dims: Dims, x: Scaling, y: Scaling) -> Self {
+        let flow = |layers, hidden: &[usize], head: &[usize], activation, mover| {
+            Flow::new(&FlowShape {
+                dim: dims.dy,
+                context: dims.dx,
+                head: (!head.is_empty()).then(|| head.to_vec()),
+                layers,
+                hidden: hidden.to_vec(),
+                activation,
+                mover,
+            })
+        };
+        match model {
+            ModelConfig::Coupling {
+                layers,
+                hidden,
+                head,
+                activation,
+            } => Self::Flow(Neural {
+                model: flow(*layers, hidden, head, *activation, Mover::Affine),
+                x,
+                y,
+                extra: Vec::new(),
+            }),
+            ModelConfig::Spline {
+                layers,
+                hidden,
+                head,
+                bins,
+                bound,
+                activation,
+            } => {
+                let mover = Mover::Spline(Spline {
+                    bins: *bins,
+                    bound: *bound,
+                });
+                Self::Flow(Neural {
+                    model: flow(*layers, hidden, head, *activation, mover),
+                    x,
+                    y,
+                    extra: Vec::new(),
+                })
+            }
+            ModelConfig::Mixture {
+                components,
+                hidden,
+                noise,
+            } => {
+                let context = dims.dx + usize::from(noise.is_some());
+                Self::Mixture(Neural {
+                    model: Mixture::new(dims.dy, context, *components, hidden),
+                    x,
+                    y,
+                    extra: noise.map(|noise| noise.feature(0.0)).into_iter().collect(),
+                })
+            }
+        }
+    }
+}
+
+/// Flows on a head start near the identity; the paper's starts as PyTorch does.
+fn initial_scale(model: &ModelConfig) -> f32 {
+    match model {
+        ModelConfig::Coupling { head, .. } | ModelConfig::Spline { head, .. }
+            if !head.is_empty() =>
+        {
+            0.1
+        }
+        _ => 1.0,
+    }
+}
+
+/// Pairs ready for training.
+pub(super) struct Standardised {
+    pub x: Scaling,
+    pub y: Scaling,
+    pub x_values: Matrix,
+    pub y_values: Matrix,
+    pub x_names: Vec<String>,
+    pub y_names: Vec<String>,
+    pub y_range: Vec<[f32; 2]>,
+}
+
+impl Standardised {
+    /// Checks the pairs and standardises them by their training rows.
+    pub(super) fn new(pairs: Pairs, held_out: f64, seed: u64) -> Result<Self> {
+        let Pairs { x, y, .. } = pairs;
+        if x.rows() != y.rows() {
+            return Err(Error::input(
+                format!("x has {} rows and y has {}", x.rows(), y.rows()),
+                "row j of both must belong to the same simulated event",
+            ));
+        }
+        check_finite(x, pairs.x_names)?;
+        check_finite(y, pairs.y_names)?;
+        let (train, _) = train::split_rows(x.rows(), held_out, seed);
+        if train.is_empty() {
+            return Err(Error::input(
+                format!("{} pairs are too few to learn from", x.rows()),
+                "simulate more pairs",
+            ));
+        }
+        let standardise = |rows: Rows, names: &[String]| -> Result<(Scaling, Matrix)> {
+            let scaling = Scaling::measure(rows, &train, names)?;
+            let mut matrix = rows.to_matrix();
+            for row in 0..rows.rows() {
+                for (d, value) in matrix.row_mut(row).iter_mut().enumerate() {
+                    *value = (*value - scaling.mean[d]) * scaling.inverse[d];
+                }
+            }
+            Ok((scaling, matrix))
+        };
+        let (x_scaling, x_values) = standardise(x, pairs.x_names)?;
+        let (y_scaling, y_values) = standardise(y, pairs.y_names)?;
+        let mut y_range = vec![[f32::INFINITY, f32::NEG_INFINITY]; y.cols()];
+        for row in 0..y.rows() {
+            for (range, &value) in y_range.iter_mut().zip(y.row(row)) {
+                *range = [range[0].min(value), range[1].max(value)];
+            }
+        }
+        Ok(Self {
+            x: x_scaling,
+            y: y_scaling,
+            x_values,
+            y_values,
+            x_names: pairs.x_names.to_vec(),
+            y_names: pairs.y_names.to_vec(),
+            y_range,
+        })
+    }
+}
+
+fn check_finite(rows: Rows, names: &[String]) -> Result<()> {
+    let bad = || {
+        rows.values()
+            .iter()
+            .enumerate()
+            .filter(|(_, value)| !value.is_finite())
+    };
+    match bad().next() {
+        None => Ok(()),
+        Some((at, value)) => Err(Error::input(
+            format!(
+                "{} values are not finite; the first is {value} at row {}, column {} (`{}`)",
+                bad().count(),
+                at / rows.cols(),
+                at % rows.cols(),
+                names[at % rows.cols()],
+            ),
+            "remove or repair these rows; neb never drops data by itself",
+        )),
+    }
+}
+
+impl Likelihood for Surrogate {
+    fn dims(&self) -> Dims {
+        self.likelihood().dims()
+    }
+
+    fn log_prob(&self, y: Rows, x: Rows, out: &mut [f32]) {
+        self.likelihood().log_prob(y, x, out);
+    }
+
+    fn log_prob_pairs(&self, y: Rows, x: Rows, out: MatrixMut) {
+        self.likelihood().log_prob_pairs(y, x, out);
+    }
+
+    fn grad_x_pairs(&self, y: Rows, x: Rows, weights: &PairWeights, dx: MatrixMut) {
+        self.likelihood().grad_x_pairs(y, x, weights, dx);
+    }
+
+    fn sample(&self, x: Rows, noise: Noise) -> Matrix {
+        self.likelihood().sample(x, noise)
+    }
+}
