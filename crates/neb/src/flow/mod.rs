@@ -5,6 +5,8 @@
 
 pub(crate) mod coupling;
 pub(crate) mod head;
+#[cfg(test)]
+mod laws;
 pub(crate) mod spline;
 pub(crate) mod stack;
 

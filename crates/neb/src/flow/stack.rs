@@ -101,8 +101,7 @@ impl Flow {
         self.refresh();
     }
 
-    /// v ↦ u in place; the log-determinant.
-    pub(crate) fn forward(
+    fn forward(
         &self,
         v: &mut [Lane],
         share: &[Lane],
@@ -117,6 +116,12 @@ impl Flow {
             rest = after;
         }
         log_det
+    }
+
+    /// v ↦ u in place; the log-determinant.
+    pub(crate) fn to_base(&self, v: &mut [Lane], context: &[Lane], tape: &mut FlowTape) -> Lane {
+        self.compute_share(context, &mut tape.share, &mut tape.layers, false);
+        self.forward(v, &tape.share, &mut tape.layers, false)
     }
 
     fn compute_share(

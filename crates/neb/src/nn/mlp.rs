@@ -119,7 +119,7 @@ impl Mlp {
             } else {
                 1.0
             };
-            let bound = scale / (inputs as f32).sqrt();
+            let bound = scale / (inputs.max(1) as f32).sqrt();
             let weights = layer.weight..layer.weight + inputs * layer.outputs;
             let biases = layer.bias..layer.bias + layer.outputs;
             for range in [weights, biases] {
