@@ -170,7 +170,7 @@ pub(crate) fn read(path: &Path, layout: &Layout, selections: &[&Selection]) -> R
     let mut record = ByteRecord::new();
     while reader
         .read_byte_record(&mut record)
-        .map_err(|failed| Error::reading(path, io::Error::from(failed)))?
+        .map_err(|failed| Error::reading(path, system_error(failed)))?
     {
         let line = record.position().map_or(0, |position| position.line()) as usize;
         take_row(&record, line, layout, &mut groups).map_err(|problem| problem.at(path))?;
@@ -292,6 +292,10 @@ pub(crate) fn write(
     output: &mut (impl io::Write + ?Sized),
     arrays: &[Array<'_>],
 ) -> io::Result<()> {
+    write_lines(output, arrays).map_err(system_error)
+}
+
+fn write_lines(output: &mut (impl io::Write + ?Sized), arrays: &[Array<'_>]) -> csv::Result<()> {
     let mut writer = csv::Writer::from_writer(output);
     writer.write_record(arrays.iter().flat_map(Array::names))?;
     let rows = arrays.first().map_or(0, Array::rows);
@@ -309,5 +313,13 @@ pub(crate) fn write(
         }
         writer.write_record(None::<&[u8]>)?;
     }
-    writer.flush()
+    Ok(writer.flush()?)
+}
+
+/// The system's own error, where that is what failed.
+fn system_error(failed: csv::Error) -> io::Error {
+    match failed.into_kind() {
+        csv::ErrorKind::Io(system) => system,
+        other => io::Error::other(format!("{other:?}")),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufReader, Seek, Write};
+use std::io::{self, BufReader, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use zip::write::SimpleFileOptions;
@@ -177,10 +177,7 @@ pub(crate) fn column_names(
 /// Writes the arrays without compression (numbers with noise hardly shrink); column names of their own go to a text array
 /// `NAME_columns`.
 pub(crate) fn write(output: &mut dyn Output, arrays: &[Array<'_>]) -> io::Result<()> {
-    let mut archive = ZipWriter::new(FirstFailure {
-        output,
-        failed: false,
-    });
+    let mut archive = ZipWriter::new(FirstFailure::new(output));
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
     for array in arrays {
         let large = array.values().bytes() >= ZIP64_FROM / 2;
@@ -195,14 +192,26 @@ pub(crate) fn write(output: &mut dyn Output, arrays: &[Array<'_>]) -> io::Result
     Ok(())
 }
 
-/// Passes the first failure on and ignores everything after it: a dropped `ZipWriter` tries to complete the archive, and
-/// prints if it cannot.
+/// Passes the first failure on; from then on everything succeeds and goes nowhere. A dropped `ZipWriter` tries to
+/// complete the archive once more, and would print that it cannot.
 struct FirstFailure<'a> {
     output: &'a mut dyn Output,
     failed: bool,
+    position: u64,
+    end: u64,
 }
 
-impl FirstFailure<'_> {
+impl<'a> FirstFailure<'a> {
+    fn new(output: &'a mut dyn Output) -> Self {
+        Self {
+            output,
+            failed: false,
+            position: 0,
+            end: 0,
+        }
+    }
+
+    /// What `act` gives, or `ignored` after a failure.
     fn attempt<T>(
         &mut self,
         ignored: T,
@@ -219,7 +228,10 @@ impl FirstFailure<'_> {
 
 impl Write for FirstFailure<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.attempt(bytes.len(), |output| output.write(bytes))
+        let written = self.attempt(bytes.len(), |output| output.write(bytes))?;
+        self.position += written as u64;
+        self.end = self.end.max(self.position);
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -228,7 +240,13 @@ impl Write for FirstFailure<'_> {
 }
 
 impl Seek for FirstFailure<'_> {
-    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
-        self.attempt(0, |output| output.seek(to))
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let imagined = match to {
+            SeekFrom::Start(position) => position,
+            SeekFrom::Current(change) => self.position.saturating_add_signed(change),
+            SeekFrom::End(change) => self.end.saturating_add_signed(change),
+        };
+        self.position = self.attempt(imagined, |output| output.seek(to))?;
+        Ok(self.position)
     }
 }
