@@ -79,7 +79,7 @@ pub(crate) fn layout(path: &Path) -> Result<Layout> {
         if std::mem::take(&mut first_of_all) && line.starts_with(BYTE_ORDER_MARK) {
             line.drain(..BYTE_ORDER_MARK.len());
         }
-        match line.trim_ascii() {
+        match line.trim_ascii_end() {
             [] => {}
             [b'#', text @ ..] => comment = Some(text.to_vec()),
             text => return Ok(layout_from(text, comment.as_deref())),
@@ -172,8 +172,9 @@ pub(crate) fn read(path: &Path, layout: &Layout, selections: &[&Selection]) -> R
         .read_byte_record(&mut record)
         .map_err(|failed| Error::reading(path, system_error(failed)))?
     {
-        let line = record.position().map_or(0, |position| position.line()) as usize;
-        take_row(&record, line, layout, &mut groups).map_err(|problem| problem.at(path))?;
+        let start = record.position().map_or(0, |position| position.byte());
+        take_row(&record, start, layout, &mut groups)
+            .map_err(|problem| problem(line_from(path, start)).at(path))?;
     }
 
     let mut tables = Vec::new();
@@ -185,7 +186,7 @@ pub(crate) fn read(path: &Path, layout: &Layout, selections: &[&Selection]) -> R
                 "write one line of numbers per row",
             ));
         }
-        let place = |line| format!("line {line}");
+        let place = |start| format!("line {}", line_from(path, start as u64));
         group
             .flaws
             .check(path, &group.subject, &group.names, place)?;
@@ -235,31 +236,36 @@ fn resolve(
     })
 }
 
+/// A problem for which the line has yet to be found.
+type ProblemAt = Box<dyn FnOnce(u64) -> Problem>;
+
+/// Appends one row to every group; `start` is the byte where the reader began to look for it.
 fn take_row(
     record: &ByteRecord,
-    line: usize,
+    start: u64,
     layout: &Layout,
     groups: &mut [Group],
-) -> std::result::Result<(), Problem> {
-    if record.len() != layout.cols {
-        return Err(Problem::new(
-            format!(
-                "line {line} has {} fields; the first line has {}",
-                record.len(),
-                layout.cols
-            ),
-            "give every line the same number of fields, with one separator throughout",
-        ));
+) -> std::result::Result<(), ProblemAt> {
+    let (found, expected) = (record.len(), layout.cols);
+    if found != expected {
+        return Err(Box::new(move |line| {
+            Problem::new(
+                format!("line {line} has {found} fields; the first line has {expected}"),
+                "give every line the same number of fields, with one separator throughout",
+            )
+        }));
     }
     for group in groups {
         for (col, &at) in group.positions.iter().enumerate() {
             let text = std::str::from_utf8(&record[at]).unwrap_or("?").trim_ascii();
             let Ok(value) = text.parse::<f32>() else {
-                return Err(not_a_number(&record[at], line, &group.names[col]));
+                let field = String::from_utf8_lossy(record[at].trim_ascii()).into_owned();
+                let name = group.names[col].clone();
+                return Err(Box::new(move |line| not_a_number(&field, line, &name)));
             };
             if !value.is_finite() {
                 let found = text.parse().unwrap_or(f64::NAN);
-                group.flaws.add(line, col, Found::Number(found));
+                group.flaws.add(start as usize, col, Found::Number(found));
             }
             group.values.push(value);
         }
@@ -267,8 +273,25 @@ fn take_row(
     Ok(())
 }
 
-fn not_a_number(field: &[u8], line: usize, name: &str) -> Problem {
-    let field = String::from_utf8_lossy(field.trim_ascii());
+/// The number of the first line with data from byte `start` on. The reader's own count lags behind after empty lines,
+/// comments and Windows line ends, so it is counted afresh where a message needs it.
+fn line_from(path: &Path, start: u64) -> u64 {
+    let Ok(file) = File::open(path) else { return 0 };
+    let (mut offset, mut number) = (0, 0);
+    for line in BufReader::new(file).split(b'\n') {
+        let Ok(line) = line else { break };
+        number += 1;
+        offset += line.len() as u64 + 1;
+        let skipped = matches!(line[..], [] | [b'\r'] | [b'#', ..]);
+        // A reader that stopped between the two bytes of a Windows line end has done with that line.
+        if offset > start + 1 && !skipped {
+            break;
+        }
+    }
+    number
+}
+
+fn not_a_number(field: &str, line: u64, name: &str) -> Problem {
     if field.is_empty() {
         return Problem::new(
             format!("line {line}, column `{name}`: the field is empty; expected a number"),

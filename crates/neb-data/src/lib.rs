@@ -1,7 +1,7 @@
 //! Files of numbers to named columns, and back: npz, npy, csv and (with the feature `parquet`) parquet.
 //!
 //! [`Dataset::open`] looks at a file; [`Dataset::group`] reads the columns that play one part, `x`, `y` or `weight`, into a
-//! [`Table`] of finite `f32`, row by row. [`write`] writes arrays in the format of the file's extension; every file appears
+//! [`Table`] of finite `f32`, row by row. [`write()`] writes arrays in the format of the file's extension; every file appears
 //! complete or not at all ([`write_atomically`]).
 //!
 //! ```

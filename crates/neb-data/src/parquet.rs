@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,10 +38,19 @@ fn open(path: &Path) -> Result<SerializedFileReader<File>> {
 
 /// The names of the columns.
 pub(crate) fn columns(path: &Path) -> Result<Vec<String>> {
-    let reader = open(path)?;
-    let schema = reader.metadata().file_metadata().schema_descr();
-    let names = schema.columns().iter().map(|column| column.path().string());
-    Ok(names.collect())
+    guarded(path, || {
+        let reader = open(path)?;
+        let schema = reader.metadata().file_metadata().schema_descr();
+        let names = schema.columns().iter().map(|column| column.path().string());
+        Ok(names.collect())
+    })
+}
+
+/// The parquet decoder panics on some damaged files; a user is owed an error.
+fn guarded<T>(path: &Path, act: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|_| {
+        Err(Problem::damaged("holds pages that contradict each other").at(path))
+    })
 }
 
 /// One group while it is read.
@@ -58,6 +68,10 @@ pub(crate) fn read(
     columns: &[String],
     selections: &[&Selection],
 ) -> Result<Vec<Table>> {
+    guarded(path, || read_groups(path, columns, selections))
+}
+
+fn read_groups(path: &Path, columns: &[String], selections: &[&Selection]) -> Result<Vec<Table>> {
     let reader = open(path)?;
     let length = path
         .metadata()
@@ -128,9 +142,11 @@ fn check_columns(
                     | Compression::LZ4
                     | Compression::LZ4_RAW
             ) {
+                let codec = packed.to_string();
+                let codec = codec.split('(').next().unwrap_or_default().to_lowercase();
                 return Err(Problem::new(
                     format!(
-                        "column `{}` is compressed with {packed}; expected snappy, gzip, lz4 or none",
+                        "column `{}` is compressed with {codec}; expected snappy, gzip, lz4 or none",
                         column.path().string()
                     ),
                     "save it again: df.to_parquet(file, compression=\"snappy\")",
@@ -296,6 +312,7 @@ fn write_columns(
 ) -> std::result::Result<(), ParquetError> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
+        .set_dictionary_enabled(false)
         .build();
     let mut writer = SerializedFileWriter::new(output, schema(arrays)?, Arc::new(properties))?;
     let rows = arrays.first().map_or(0, Array::rows);
