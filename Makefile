@@ -1,0 +1,24 @@
+# Everything a contributor runs. `make bench` needs Python 3.11 or later and a few GB of disk.
+
+CARGO ?= cargo
+PYTHON ?= python3
+
+.PHONY: test lint bench
+
+test:
+	$(CARGO) build --workspace --all-targets
+	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+		set -ex; $(CARGO) nextest run --workspace; $(CARGO) test --workspace --doc; \
+	else \
+		set -ex; $(CARGO) test --workspace; \
+	fi
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+	$(PYTHON) -m unittest discover --start-directory bench --verbose
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+bench:
+	PYTHON=$(PYTHON) bench/setup
+	bench/.venv/bin/python bench/compare.py
