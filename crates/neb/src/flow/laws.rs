@@ -60,7 +60,10 @@ fn weighted_sum(value: &Lane, weight: &Lane) -> f64 {
 fn difference(mut at: impl FnMut(f32) -> f64) -> (f64, f64) {
     let (down, middle, up) = (at(-H), at(0.0), at(H));
     let h = f64::from(H);
-    ((up - down) / (2.0 * h), (up - 2.0 * middle + down).abs() / (2.0 * h))
+    (
+        (up - down) / (2.0 * h),
+        (up - 2.0 * middle + down).abs() / (2.0 * h),
+    )
 }
 
 /// Compares all entries but those whose difference straddles a kink; these must be few.
@@ -103,13 +106,16 @@ fn check_gradients<M: ConditionalDensity>(name: &str, mut model: M) {
         &mut d_context,
         true,
     );
-    assert_eq!(value, model.log_prob(&v, &context, &mut workspace), "{name}");
+    assert_eq!(
+        value,
+        model.log_prob(&v, &context, &mut workspace),
+        "{name}"
+    );
     let mut gradient = vec![0.0; model.parameters().len()];
     model.collect_gradient(&mut workspace, &mut gradient);
 
-    let flat = |lanes: &[Lane]| -> Vec<f64> {
-        lanes.iter().flat_map(|l| l.0.map(f64::from)).collect()
-    };
+    let flat =
+        |lanes: &[Lane]| -> Vec<f64> { lanes.iter().flat_map(|l| l.0.map(f64::from)).collect() };
     let mut numeric = Vec::new();
     for d in 0..v.len() {
         for lane in 0..LANES {

@@ -33,7 +33,11 @@ impl Surrogate {
         };
         let mut store = Store::new(KIND, &header)?;
         let ranges: Vec<f32> = self.y_range.iter().flatten().copied().collect();
-        store.push(TensorData::new("scaling.y.range", &[ranges.len() / 2, 2], &ranges));
+        store.push(TensorData::new(
+            "scaling.y.range",
+            &[ranges.len() / 2, 2],
+            &ranges,
+        ));
         match &self.body {
             Body::Flow(neural) => push_all(&mut store, &neural.model, &neural.x, &neural.y),
             Body::Mixture(neural) => push_all(&mut store, &neural.model, &neural.x, &neural.y),
@@ -48,9 +52,10 @@ impl Surrogate {
     pub fn load(path: &Path) -> Result<Self> {
         let mut store = Store::load(path, KIND)?;
         let header: Header = store.config()?;
-        header.model.check().map_err(|e| {
-            Error::file(path, e.to_string(), "the file was edited; fit again")
-        })?;
+        header
+            .model
+            .check()
+            .map_err(|e| Error::file(path, e.to_string(), "the file was edited; fit again"))?;
         let (dx, dy) = (header.x_names.len(), header.y_names.len());
         let x = take_scaling(&mut store, "x", dx)?;
         let y = take_scaling(&mut store, "y", dy)?;

@@ -84,15 +84,15 @@ impl Surrogate {
         let (v, context) = (&pairs.y_values, &pairs.x_values);
         let outcome = match &mut surrogate.body {
             Body::Flow(neural) => {
-                neural.model.initialise(initial_scale(&config.model), &mut stream);
-                let mut objective =
-                    PairsObjective::new(&mut neural.model, v, context, noise, seed);
+                neural
+                    .model
+                    .initialise(initial_scale(&config.model), &mut stream);
+                let mut objective = PairsObjective::new(&mut neural.model, v, context, noise, seed);
                 train::train(&mut objective, &config.train, seed, checkpoints, watch)?
             }
             Body::Mixture(neural) => {
                 neural.model.initialise(&mut stream);
-                let mut objective =
-                    PairsObjective::new(&mut neural.model, v, context, noise, seed);
+                let mut objective = PairsObjective::new(&mut neural.model, v, context, noise, seed);
                 train::train(&mut objective, &config.train, seed, checkpoints, watch)?
             }
         };
