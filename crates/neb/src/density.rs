@@ -1,5 +1,6 @@
 //! What every learned conditional density q(v|c) can do on a tile of 16 rows.
 
+use crate::Rows;
 use crate::kernel::Lane;
 use crate::nn::parameters::Layout;
 
@@ -37,6 +38,36 @@ pub(crate) trait ConditionalDensity: Send + Sync {
 
     /// log q(v|c), lane by lane, from the context's share.
     fn log_prob_shared(&self, v: &[Lane], share: &[Lane], workspace: &mut Self::Workspace) -> Lane;
+
+    /// log q(v_i|c) for every row v_i broadcast to all lanes, from the contexts' share.
+    fn log_prob_rows(
+        &self,
+        rows: Rows,
+        share: &[Lane],
+        workspace: &mut Self::Workspace,
+        out: &mut [Lane],
+    ) {
+        let mut v = vec![Lane::ZERO; self.dim()];
+        for (row, out) in out.iter_mut().enumerate() {
+            for (lane, &value) in v.iter_mut().zip(rows.row(row)) {
+                lane.0.fill(value);
+            }
+            *out = self.log_prob_shared(&v, share, workspace);
+        }
+    }
+
+    /// The gradient with respect to the context, summed over all (v, weight) that `few` fills in until it says no.
+    ///
+    /// Only for densities whose pass over v is much cheaper than their share; the others return false and do nothing.
+    fn gradient_of_few(
+        &self,
+        _context: &[Lane],
+        _few: &mut dyn FnMut(&mut [Lane], &mut Lane) -> bool,
+        _workspace: &mut Self::Workspace,
+        _d_context: &mut [Lane],
+    ) -> bool {
+        false
+    }
 
     /// log q(v|c), lane by lane.
     fn log_prob(&self, v: &[Lane], context: &[Lane], workspace: &mut Self::Workspace) -> Lane;

@@ -6,7 +6,7 @@
 use fearless_simd::prelude::*;
 use fearless_simd::{Simd, dispatch, f32x16};
 
-use crate::Stream;
+use crate::{Rows, Stream};
 use crate::density::ConditionalDensity;
 use crate::flow::head::{below_diagonal, triangle_parameters};
 use crate::kernel::{LANES, Lane, level, math};
@@ -33,10 +33,10 @@ pub(crate) struct MixtureTape {
     gradient: Option<MlpGradient>,
     inner: Vec<Lane>,
     d_inner: Vec<Lane>,
+    raw: Vec<Lane>,
+    d_raw: Vec<Lane>,
     share: Vec<Lane>,
-    d_share: Vec<Lane>,
-    log_weighted: Vec<Lane>,
-    centred: Vec<Lane>,
+    scratch: Vec<Lane>,
 }
 
 impl Mixture {
@@ -84,23 +84,193 @@ impl Mixture {
         self.refresh();
     }
 
-    /// The parameters of component c within the share: μ, a, and the triangle.
-    fn component<'a>(&self, share: &'a [Lane], c: usize) -> &'a [Lane] {
+    /// The raw parameters of component c: μ, a, and the strict triangle.
+    fn component<'a>(&self, raw: &'a [Lane], c: usize) -> &'a [Lane] {
         let per = triangle_parameters(self.dim);
         let first = self.components + c * per;
-        &share[first..first + per]
+        &raw[first..first + per]
     }
 
-    fn compute_share(
+    /// Lanes per component of the prepared form: constant, b = Aμ, and A row by row with its diagonal.
+    fn prepared_len(&self) -> usize {
+        1 + self.dim + self.dim * (self.dim + 1) / 2
+    }
+
+    fn run_net(&self, context: &[Lane], raw: &mut [Lane], tape: &mut MixtureTape, taped: bool) {
+        self.net.share(context, &mut tape.inner);
+        self.net.forward(&[], &tape.inner, raw, &mut tape.net, taped);
+    }
+
+    /// Raw parameters ↦ prepared ones: log N = constant − ½|A v − b|², the constant with log π and the norm in it.
+    #[inline(always)]
+    fn prepare<S: Simd>(&self, simd: S, raw: &[Lane], share: &mut [Lane]) {
+        let log_norm = self.log_norm(simd, raw);
+        let dim = self.dim;
+        for (c, out) in share.chunks_exact_mut(self.prepared_len()).enumerate() {
+            let parameters = self.component(raw, c);
+            let mut constant =
+                load(simd, &raw[c]) - log_norm - HALF_LOG_TWO_PI * dim as f32;
+            let (head, triangle) = out.split_at_mut(1 + dim);
+            let mut at = 0;
+            for i in 0..dim {
+                let mut b = f32x16::splat(simd, 0.0);
+                for j in 0..=i {
+                    let a = if j == i {
+                        let scale = load(simd, &parameters[dim + i]);
+                        constant += scale;
+                        math::exp(scale)
+                    } else {
+                        load(simd, &parameters[below_diagonal(dim, i, j)])
+                    };
+                    b = a.mul_add(load(simd, &parameters[j]), b);
+                    a.store_array(&mut triangle[at].0);
+                    at += 1;
+                }
+                b.store_array(&mut head[1 + i].0);
+            }
+            constant.store_array(&mut head[0].0);
+        }
+    }
+
+    /// log Σ_c e^logit.
+    #[inline(always)]
+    fn log_norm<S: Simd>(&self, simd: S, raw: &[Lane]) -> f32x16<S> {
+        let mut largest = load(simd, &raw[0]);
+        for logit in &raw[1..self.components] {
+            largest = largest.max(load(simd, logit));
+        }
+        let mut sum = f32x16::splat(simd, 0.0);
+        for logit in &raw[..self.components] {
+            sum += math::exp(load(simd, logit) - largest);
+        }
+        largest + math::log(sum)
+    }
+
+    /// log q(v|c) from prepared parameters; `v(d)` gives the value of dimension d in all lanes.
+    #[inline(always)]
+    fn log_prob_on<S: Simd>(
+        &self,
+        simd: S,
+        v: impl Fn(usize) -> f32x16<S>,
+        share: &[Lane],
+        logs: &mut [Lane],
+    ) -> f32x16<S> {
+        let dim = self.dim;
+        let mut largest = f32x16::splat(simd, f32::MIN);
+        for (parameters, out) in share.chunks_exact(self.prepared_len()).zip(&mut *logs) {
+            let (head, triangle) = parameters.split_at(1 + dim);
+            let mut square = f32x16::splat(simd, 0.0);
+            let mut at = 0;
+            for i in 0..dim {
+                let mut u = -load(simd, &head[1 + i]);
+                for j in 0..=i {
+                    u = load(simd, &triangle[at]).mul_add(v(j), u);
+                    at += 1;
+                }
+                square = u.mul_add(u, square);
+            }
+            let log = square.mul_add(-0.5, load(simd, &head[0]));
+            largest = largest.max(log);
+            log.store_array(&mut out.0);
+        }
+        if self.components == 1 {
+            return largest;
+        }
+        let mut sum = f32x16::splat(simd, 0.0);
+        for log in logs.iter() {
+            sum += math::exp(load(simd, log) - largest);
+        }
+        largest + math::log(sum)
+    }
+
+    /// Adds the gradient of Σ weight · log q with respect to the raw parameters and v; returns log q.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "inputs and outputs of one pass")]
+    fn backward_on<S: Simd>(
+        &self,
+        simd: S,
+        v: &[Lane],
+        weight: &Lane,
+        raw: &[Lane],
+        d_raw: &mut [Lane],
+        d_v: &mut [Lane],
+        scratch: &mut [Lane],
+    ) -> f32x16<S> {
+        let dim = self.dim;
+        let weight = load(simd, weight);
+        let one = f32x16::splat(simd, 1.0);
+        let log_norm = self.log_norm(simd, raw);
+        let (logs, rest) = scratch.split_at_mut(self.components);
+        let (centred, us) = rest.split_at_mut(dim);
+        let mut largest = f32x16::splat(simd, f32::MIN);
+        for (c, out) in logs.iter_mut().enumerate() {
+            let log = log_component(simd, self.component(raw, c), v, |_, _, _| {})
+                + load(simd, &raw[c])
+                - log_norm;
+            largest = largest.max(log);
+            log.store_array(&mut out.0);
+        }
+        let mut sum = f32x16::splat(simd, 0.0);
+        for log in logs.iter() {
+            sum += math::exp(load(simd, log) - largest);
+        }
+        let value = largest + math::log(sum);
+        let per = triangle_parameters(dim);
+        for c in 0..self.components {
+            let prior = math::exp(load(simd, &raw[c]) - log_norm);
+            let posterior = math::exp(load(simd, &logs[c]) - value);
+            add(simd, &mut d_raw[c], weight * (posterior - prior));
+            let share = weight * posterior;
+            let first = self.components + c * per;
+            let parameters = &raw[first..first + per];
+            let d_parameters = &mut d_raw[first..first + per];
+            log_component(simd, parameters, v, |i, difference, u| {
+                difference.store_array(&mut centred[i].0);
+                u.store_array(&mut us[i].0);
+            });
+            for j in 0..dim {
+                let centre = load(simd, &centred[j]);
+                let scaled = load(simd, &us[j]) * math::exp(load(simd, &parameters[dim + j]));
+                add(simd, &mut d_parameters[dim + j], share * (one - scaled * centre));
+                let mut pull = scaled;
+                for i in j + 1..dim {
+                    let at = below_diagonal(dim, i, j);
+                    let u = load(simd, &us[i]);
+                    add(simd, &mut d_parameters[at], -(share * u * centre));
+                    pull = u.mul_add(load(simd, &parameters[at]), pull);
+                }
+                add(simd, &mut d_parameters[j], share * pull);
+                add(simd, &mut d_v[j], -(share * pull));
+            }
+        }
+        value
+    }
+
+    /// From the gradient with respect to the raw parameters to those with respect to context and weights.
+    fn backward_net(
         &self,
         context: &[Lane],
-        share: &mut [Lane],
         tape: &mut MixtureTape,
-        taped: bool,
+        d_context: &mut [Lane],
+        learn: bool,
     ) {
-        self.net.share(context, &mut tape.inner);
+        if learn && tape.gradient.is_none() {
+            tape.gradient = Some(self.net.new_gradient());
+        }
+        let mut gradient = if learn { tape.gradient.as_mut() } else { None };
+        tape.d_inner.fill(Lane::ZERO);
+        d_context.fill(Lane::ZERO);
+        let d_inner = &mut tape.d_inner;
+        self.net.backward(
+            &[],
+            &tape.d_raw,
+            &mut tape.net,
+            &mut [],
+            d_inner,
+            gradient.as_deref_mut(),
+        );
         self.net
-            .forward(&[], &tape.inner, share, &mut tape.net, taped);
+            .backward_share(context, d_inner, &mut tape.net, d_context, gradient);
     }
 }
 
@@ -109,7 +279,12 @@ fn load<S: Simd>(simd: S, lane: &Lane) -> f32x16<S> {
     f32x16::load_array_ref(simd, &lane.0)
 }
 
-/// log N(v; component), keeping v − μ and u = A(v − μ).
+#[inline(always)]
+fn add<S: Simd>(simd: S, lane: &mut Lane, value: f32x16<S>) {
+    (load(simd, lane) + value).store_array(&mut lane.0);
+}
+
+/// log N(v; component) from raw parameters; hands v − μ and u = A(v − μ) to `keep`.
 #[inline(always)]
 fn log_component<S: Simd>(
     simd: S,
@@ -132,97 +307,6 @@ fn log_component<S: Simd>(
         log += scale - u * u * 0.5;
     }
     log
-}
-
-impl Mixture {
-    /// log Σ_c π_c N_c; `log_weighted[c]` = logit_c + log N_c.
-    #[inline(always)]
-    fn log_prob_on<S: Simd>(
-        &self,
-        simd: S,
-        v: &[Lane],
-        share: &[Lane],
-        log_weighted: &mut [Lane],
-    ) -> f32x16<S> {
-        let mut largest = f32x16::splat(simd, f32::MIN);
-        let mut largest_logit = f32x16::splat(simd, f32::MIN);
-        for (c, out) in log_weighted.iter_mut().enumerate() {
-            let logit = load(simd, &share[c]);
-            let log = logit + log_component(simd, self.component(share, c), v, |_, _, _| {});
-            log.store_array(&mut out.0);
-            largest = largest.max(log);
-            largest_logit = largest_logit.max(logit);
-        }
-        let mut sum = f32x16::splat(simd, 0.0);
-        let mut logits = sum;
-        for (c, log) in log_weighted.iter().enumerate() {
-            sum += math::exp(load(simd, log) - largest);
-            logits += math::exp(load(simd, &share[c]) - largest_logit);
-        }
-        largest + math::log(sum) - largest_logit - math::log(logits)
-    }
-
-    /// The gradient of Σ weight · log q with respect to the share (overwritten) and v (overwritten).
-    #[inline(always)]
-    fn backward_on<S: Simd>(
-        &self,
-        simd: S,
-        v: &[Lane],
-        weight: &Lane,
-        tape: &mut MixtureTape,
-        d_v: &mut [Lane],
-    ) -> f32x16<S> {
-        let value = self.log_prob_on(simd, v, &tape.share, &mut tape.log_weighted);
-        let weight = load(simd, weight);
-        let zero = f32x16::splat(simd, 0.0);
-        let dim = self.dim;
-        let mut largest = f32x16::splat(simd, f32::MIN);
-        for c in 0..self.components {
-            largest = largest.max(load(simd, &tape.share[c]));
-        }
-        let mut logits = zero;
-        for c in 0..self.components {
-            logits += math::exp(load(simd, &tape.share[c]) - largest);
-        }
-        let log_norm = largest + math::log(logits);
-        for lane in d_v.iter_mut() {
-            zero.store_array(&mut lane.0);
-        }
-        let per = triangle_parameters(dim);
-        for c in 0..self.components {
-            let prior = math::exp(load(simd, &tape.share[c]) - log_norm);
-            let log = load(simd, &tape.log_weighted[c]) - log_norm;
-            let posterior = math::exp(log - value);
-            (weight * (posterior - prior)).store_array(&mut tape.d_share[c].0);
-            let share = weight * posterior;
-            let first = self.components + c * per;
-            let parameters = &tape.share[first..first + per];
-            let d_parameters = &mut tape.d_share[first..first + per];
-            let (centred, us) = tape.centred.split_at_mut(dim);
-            log_component(simd, parameters, v, |i, difference, u| {
-                difference.store_array(&mut centred[i].0);
-                u.store_array(&mut us[i].0);
-            });
-            for j in 0..dim {
-                let centre = load(simd, &centred[j]);
-                let u = load(simd, &us[j]);
-                let scaled = u * math::exp(load(simd, &parameters[dim + j]));
-                (share * (f32x16::splat(simd, 1.0) - scaled * centre))
-                    .store_array(&mut d_parameters[dim + j].0);
-                let mut pull = scaled;
-                for i in j + 1..dim {
-                    let at = below_diagonal(dim, i, j);
-                    let u = load(simd, &us[i]);
-                    (-(share * u * centre)).store_array(&mut d_parameters[at].0);
-                    pull = u.mul_add(load(simd, &parameters[at]), pull);
-                }
-                let pull = share * pull;
-                pull.store_array(&mut d_parameters[j].0);
-                (load(simd, &d_v[j]) - pull).store_array(&mut d_v[j].0);
-            }
-        }
-        value
-    }
 }
 
 impl ConditionalDensity for Mixture {
@@ -254,30 +338,46 @@ impl ConditionalDensity for Mixture {
 
     fn workspace(&self) -> MixtureTape {
         let lanes = |n: usize| vec![Lane::ZERO; n];
+        let outputs = self.net.shape().outputs;
         MixtureTape {
             net: self.net.new_tape(),
             gradient: None,
             inner: lanes(self.net.share_len()),
             d_inner: lanes(self.net.share_len()),
+            raw: lanes(outputs),
+            d_raw: lanes(outputs),
             share: lanes(self.share_len()),
-            d_share: lanes(self.share_len()),
-            log_weighted: lanes(self.components),
-            centred: lanes(2 * self.dim),
+            scratch: lanes(self.components + 2 * self.dim),
         }
     }
 
     fn share_len(&self) -> usize {
-        self.net.shape().outputs
+        self.components * self.prepared_len()
     }
 
     fn share(&self, context: &[Lane], share: &mut [Lane], tape: &mut MixtureTape) {
-        self.compute_share(context, share, tape, false);
+        let mut raw = std::mem::take(&mut tape.raw);
+        self.run_net(context, &mut raw, tape, false);
+        dispatch!(level(), simd => self.prepare(simd, &raw, share));
+        tape.raw = raw;
     }
 
     fn log_prob_shared(&self, v: &[Lane], share: &[Lane], tape: &mut MixtureTape) -> Lane {
+        let logs = &mut tape.scratch[..self.components];
         dispatch!(level(), simd => {
-            Lane(self.log_prob_on(simd, v, share, &mut tape.log_weighted).to_array())
+            Lane(self.log_prob_on(simd, |d| load(simd, &v[d]), share, logs).to_array())
         })
+    }
+
+    fn log_prob_rows(&self, rows: Rows, share: &[Lane], tape: &mut MixtureTape, out: &mut [Lane]) {
+        let logs = &mut tape.scratch[..self.components];
+        dispatch!(level(), simd => {
+            for (row, out) in out.iter_mut().enumerate() {
+                let row = rows.row(row);
+                let v = |d: usize| f32x16::splat(simd, row[d]);
+                self.log_prob_on(simd, v, share, logs).store_array(&mut out.0);
+            }
+        });
     }
 
     fn log_prob(&self, v: &[Lane], context: &[Lane], tape: &mut MixtureTape) -> Lane {
@@ -298,36 +398,41 @@ impl ConditionalDensity for Mixture {
         d_context: &mut [Lane],
         learn: bool,
     ) -> Lane {
-        let mut share = std::mem::take(&mut tape.share);
-        self.compute_share(context, &mut share, tape, true);
-        tape.share = share;
+        let mut raw = std::mem::take(&mut tape.raw);
+        self.run_net(context, &mut raw, tape, true);
+        tape.d_raw.fill(Lane::ZERO);
+        d_v.fill(Lane::ZERO);
+        let (d_raw, scratch) = (&mut tape.d_raw, &mut tape.scratch);
         let value = dispatch!(level(), simd => {
-            Lane(self.backward_on(simd, v, weight, tape, d_v).to_array())
+            Lane(self.backward_on(simd, v, weight, &raw, d_raw, d_v, scratch).to_array())
         });
-        if learn && tape.gradient.is_none() {
-            tape.gradient = Some(self.net.new_gradient());
-        }
-        let gradient = |tape: &mut MixtureTape| tape.gradient.take().filter(|_| learn);
-        let mut kept = gradient(tape);
-        tape.d_inner.fill(Lane::ZERO);
-        d_context.fill(Lane::ZERO);
-        self.net.backward(
-            &[],
-            &tape.d_share,
-            &mut tape.net,
-            &mut [],
-            &mut tape.d_inner,
-            kept.as_mut(),
-        );
-        self.net.backward_share(
-            context,
-            &tape.d_inner,
-            &mut tape.net,
-            d_context,
-            kept.as_mut(),
-        );
-        tape.gradient = kept;
+        tape.raw = raw;
+        self.backward_net(context, tape, d_context, learn);
         value
+    }
+
+    fn gradient_of_few(
+        &self,
+        context: &[Lane],
+        few: &mut dyn FnMut(&mut [Lane], &mut Lane) -> bool,
+        tape: &mut MixtureTape,
+        d_context: &mut [Lane],
+    ) -> bool {
+        let mut raw = std::mem::take(&mut tape.raw);
+        self.run_net(context, &mut raw, tape, true);
+        tape.d_raw.fill(Lane::ZERO);
+        let mut v = vec![Lane::ZERO; self.dim];
+        let mut d_v = v.clone();
+        let mut weight = Lane::ZERO;
+        while few(&mut v, &mut weight) {
+            let (d_raw, scratch) = (&mut tape.d_raw, &mut tape.scratch);
+            dispatch!(level(), simd => {
+                self.backward_on(simd, &v, &weight, &raw, d_raw, &mut d_v, scratch);
+            });
+        }
+        tape.raw = raw;
+        self.backward_net(context, tape, d_context, false);
+        true
     }
 
     fn collect_gradient(&self, tape: &mut MixtureTape, flat: &mut [f32]) {
@@ -338,10 +443,10 @@ impl ConditionalDensity for Mixture {
     }
 
     fn sample(&self, noise: &mut [Lane], choice: &Lane, context: &[Lane], tape: &mut MixtureTape) {
-        let mut share = std::mem::take(&mut tape.share);
-        self.compute_share(context, &mut share, tape, false);
+        let mut raw = std::mem::take(&mut tape.raw);
+        self.run_net(context, &mut raw, tape, false);
         for lane in 0..LANES {
-            let logit = |c: usize| f64::from(share[c].0[lane]);
+            let logit = |c: usize| f64::from(raw[c].0[lane]);
             let largest = (0..self.components).map(logit).fold(f64::MIN, f64::max);
             let total: f64 = (0..self.components)
                 .map(|c| (logit(c) - largest).exp())
@@ -355,7 +460,7 @@ impl ConditionalDensity for Mixture {
                     break;
                 }
             }
-            let parameters = self.component(&share, chosen);
+            let parameters = self.component(&raw, chosen);
             let at = |p: usize| parameters[p].0[lane];
             for i in 0..self.dim {
                 let mut rest = noise[i].0[lane];
@@ -365,6 +470,6 @@ impl ConditionalDensity for Mixture {
                 noise[i].0[lane] = rest * (-at(self.dim + i)).exp() + at(i);
             }
         }
-        tape.share = share;
+        tape.raw = raw;
     }
 }
