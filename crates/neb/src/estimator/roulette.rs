@@ -238,3 +238,269 @@ fn finite_or_cause(value: f64, log_sums: &[f64]) -> f64 {
     let spoiled = log_sums.iter().find(|sum| !sum.is_finite());
     spoiled.copied().unwrap_or(value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{
+        AdditiveNoise, GaussianModel, PointMass, finite_differences, log_mean_exp, with_threads,
+    };
+    use super::*;
+    use crate::{Matrix, Purpose};
+
+    const SINGLE: Increments = Increments::Single {
+        continue_probability: 0.8,
+    };
+    const DOUBLING: Increments = Increments::Doubling { max_level: 11 };
+
+    fn noise(step: u64) -> Noise {
+        Noise::new(21, Purpose::Test, step)
+    }
+
+    /// Mean of L̂ and its estimated standard error over `repeats` steps with fresh lengths and samples.
+    fn repeated(settings: Roulette, y: f64, repeats: u64) -> (f64, f64) {
+        let model = GaussianModel::STANDARD;
+        let y = Matrix::from_vec(vec![y as f32], 1);
+        let values: Vec<f64> = (0..repeats)
+            .map(|step| {
+                let needed = settings.samples_needed(noise(step)).unwrap();
+                let x = model.samples(noise(step), needed);
+                let found = roulette(
+                    &model.likelihood(),
+                    Batch::from(y.view()),
+                    Samples::Shared(x.view()),
+                    &settings,
+                    noise(step),
+                    Gradient::Sparse,
+                );
+                found.unwrap().value
+            })
+            .collect();
+        let n = repeats as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
+        (mean, (variance / n).sqrt())
+    }
+
+    /// L_4 alone would be off by about r/8. Bound: 4 standard errors (false-alarm rate 6e-5 each).
+    #[test]
+    fn doubling_is_unbiased() {
+        let settings = Roulette {
+            k: 4,
+            increments: DOUBLING,
+        };
+        for (y, log_q, r) in [(0.0, -1.030510, 0.666667), (1.0, -1.430510, 1.378289)] {
+            let (mean, error) = repeated(settings, y, 20_000);
+            assert!(r / 8.0 > 10.0 * error, "the error {error} hides the bias");
+            assert!((mean - log_q).abs() < 4.0 * error, "{mean} ± {error}");
+        }
+    }
+
+    /// The variance is infinite, so the bound of 4 estimated standard errors has no exact false-alarm
+    /// rate. A small K makes the bias to be removed large (r/8 = 0.083), and c close to 1 keeps the
+    /// weights of the increments moderate: cʲ falls to 1/20 000 only where the increments are r/1000².
+    #[test]
+    fn single_is_unbiased() {
+        let settings = Roulette {
+            k: 4,
+            increments: Increments::Single {
+                continue_probability: 0.99,
+            },
+        };
+        let (mean, error) = repeated(settings, 0.0, 20_000);
+        assert!(0.083 > 8.0 * error, "the error {error} hides the bias");
+        assert!((mean + 1.030510).abs() < 4.0 * error, "{mean} ± {error}");
+    }
+
+    /// Averaged over J, with J cut at m, the estimate of one set of samples is L_{K+m+1} exactly.
+    #[test]
+    fn single_telescopes_over_the_law_of_j() {
+        let (k, c, m) = (3, 0.6f64, 30);
+        let x = noise(5).normal(k + m + 1, 1);
+        let log_probs: Vec<f32> = x.values().iter().map(|x| -2.0 * x * x).collect();
+        let survival = |j: usize| c.powi(j as i32);
+        let mean: f64 = (0..=m)
+            .map(|j| {
+                let probability = survival(j) - if j < m { survival(j + 1) } else { 0.0 };
+                probability * single(&log_probs[..k + j + 1], k, c).value
+            })
+            .sum();
+        let terms = log_probs.iter().map(|&l| f64::from(l).exp());
+        let exact = (terms.sum::<f64>() / (k + m + 1) as f64).ln();
+        assert!((mean - exact).abs() < 1e-6, "{mean} is not {exact}");
+    }
+
+    /// Frequencies of J ≥ j and Λ ≥ l in 50 000 draws. Bound: 4.5 standard errors (7e-6 each).
+    #[test]
+    fn lengths_follow_their_laws() {
+        let n = 50_000;
+        for (increments, survival) in [
+            (SINGLE, (|j| 0.8f64.powi(j)) as fn(i32) -> f64),
+            (DOUBLING, |l| 2f64.powf(-1.5 * f64::from(l))),
+        ] {
+            let settings = Roulette { k: 8, increments };
+            let lengths: Vec<i32> = (0..n)
+                .map(|step| {
+                    let needed = settings.samples_needed(noise(step)).unwrap();
+                    match increments {
+                        Increments::Single { .. } => (needed - 9) as i32,
+                        Increments::Doubling { .. } => (needed / 8).ilog2() as i32,
+                    }
+                })
+                .collect();
+            for length in 0..6 {
+                let p = survival(length);
+                let found = lengths.iter().filter(|&&l| l >= length).count() as f64 / n as f64;
+                let error = (p * (1.0 - p) / n as f64).sqrt();
+                assert!((found - p).abs() <= 4.5 * error, "{found} is not {p}");
+            }
+        }
+    }
+
+    /// L̂ in plain `f64`, term by term as in the module's formulas.
+    fn definition(increments: Increments, k: usize, y: &[f32], x: &[f64]) -> f64 {
+        let dim = y.len();
+        let n = x.len() / dim;
+        let l = |range: std::ops::Range<usize>| {
+            log_mean_exp(y, &x[range.start * dim..range.end * dim], 0.5)
+        };
+        match increments {
+            Increments::Single {
+                continue_probability: c,
+            } => {
+                let increment = |j: usize| (l(0..k + j + 1) - l(0..k + j)) / c.powi(j as i32);
+                l(0..k) + (0..n - k).map(increment).sum::<f64>()
+            }
+            Increments::Doubling { .. } => {
+                let level_mean = |level: usize| {
+                    let size = k << level;
+                    let blocks = n / size;
+                    (0..blocks)
+                        .map(|block| l(block * size..(block + 1) * size))
+                        .sum::<f64>()
+                        / blocks as f64
+                };
+                let levels = (n / k).ilog2() as usize;
+                level_mean(0)
+                    + (1..=levels)
+                        .map(|l| (level_mean(l) - level_mean(l - 1)) * 2f64.powf(1.5 * l as f64))
+                        .sum::<f64>()
+            }
+        }
+    }
+
+    /// A step whose length gives at least `least` samples.
+    fn long_step(settings: &Roulette, least: usize) -> (Noise, usize) {
+        (0..)
+            .map(|step| (noise(step), settings.samples_needed(noise(step)).unwrap()))
+            .find(|(_, needed)| *needed >= least)
+            .unwrap()
+    }
+
+    const PLANE: AdditiveNoise = AdditiveNoise {
+        dim: 2,
+        deviation: 0.5,
+    };
+
+    #[test]
+    fn value_and_gradient_are_those_of_the_definition() {
+        let y = noise(100).normal(3, 2);
+        for increments in [SINGLE, DOUBLING] {
+            let settings = Roulette { k: 5, increments };
+            let (at_step, n) = long_step(&settings, 18);
+            for independent in [false, true] {
+                let x = noise(101).normal(if independent { 3 * n } else { n }, 2);
+                let samples = if independent {
+                    Samples::Independent(x.view())
+                } else {
+                    Samples::Shared(x.view())
+                };
+                let run = |gradient| {
+                    let batch = Batch::from(y.view());
+                    roulette(&PLANE, batch, samples, &settings, at_step, gradient).unwrap()
+                };
+                let value = |x: &[f64]| -> f64 {
+                    (0..3)
+                        .map(|row| {
+                            let own = if independent {
+                                &x[row * 2 * n..(row + 1) * 2 * n]
+                            } else {
+                                x
+                            };
+                            definition(increments, 5, y.row(row), own) / 3.0
+                        })
+                        .sum()
+                };
+                let at: Vec<f64> = x.values().iter().map(|&v| f64::from(v)).collect();
+                let dense = run(Gradient::Dense);
+                assert!((dense.value - value(&at)).abs() < 2e-5);
+                finite_differences(value, &at, dense.grad_x.values(), 2e-5);
+                finite_differences(value, &at, run(Gradient::Sparse).grad_x.values(), 2e-5);
+            }
+        }
+    }
+
+    #[test]
+    fn a_block_that_sees_nothing_is_an_error() {
+        let y = Matrix::from_vec(vec![1.0], 1);
+        for increments in [SINGLE, DOUBLING] {
+            let settings = Roulette { k: 2, increments };
+            let (at_step, n) = long_step(&settings, 4);
+            let x = Matrix::from_fn(n, 1, |row, _| if row < 2 { 0.0 } else { 1.0 });
+            let error = roulette(
+                &PointMass,
+                Batch::from(y.view()),
+                Samples::Shared(x.view()),
+                &settings,
+                at_step,
+                Gradient::Sparse,
+            )
+            .unwrap_err();
+            assert!(error.to_string().contains("row 0"), "{error}");
+            assert!(error.to_string().contains("-inf"), "{error}");
+        }
+    }
+
+    #[test]
+    fn settings_and_sample_numbers_are_checked() {
+        let bad = [
+            (0, DOUBLING),
+            (4, Increments::Doubling { max_level: 60 }),
+            (
+                4,
+                Increments::Single {
+                    continue_probability: 1.0,
+                },
+            ),
+        ];
+        for (k, increments) in bad {
+            let settings = Roulette { k, increments };
+            assert!(settings.samples_needed(noise(0)).is_err());
+        }
+        let settings = Roulette::new(4);
+        let n = settings.samples_needed(noise(0)).unwrap();
+        let x = Matrix::zeros(n + 1, 2);
+        let y = Matrix::zeros(1, 2);
+        let batch = Batch::from(y.view());
+        let samples = Samples::Shared(x.view());
+        let mode = Gradient::Sparse;
+        assert!(roulette(&PLANE, batch, samples, &settings, noise(0), mode).is_err());
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_no_bit() {
+        let y = noise(200).normal(50, 2);
+        for increments in [SINGLE, DOUBLING] {
+            let settings = Roulette { k: 150, increments };
+            let (at_step, n) = long_step(&settings, 153);
+            let x = noise(201).normal(n, 2);
+            let results = with_threads(|| {
+                let batch = Batch::from(y.view());
+                let samples = Samples::Shared(x.view());
+                let mode = Gradient::Sparse;
+                let found = roulette(&PLANE, batch, samples, &settings, at_step, mode).unwrap();
+                (found.values, found.grad_x)
+            });
+            assert!(results.iter().all(|result| *result == results[0]));
+        }
+    }
+}
