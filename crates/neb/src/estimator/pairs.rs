@@ -277,65 +277,68 @@ impl<F: Fn(usize) -> usize> Slopes<F> {
         Self { blocks, block_of }
     }
 
-    /// The slope of pair (i, k), if it is large enough to keep.
+    /// Samples of one row with slopes large enough to keep; the first log-probability is that of sample `first`.
     #[inline]
-    fn slope(&self, row: usize, sample: usize, log_prob: f32) -> Option<f32> {
-        let block = &self.blocks[row][(self.block_of)(sample)];
-        (log_prob > block.lowest).then(|| {
-            let share = exp_or_zero((f64::from(log_prob) - block.log_sum) as f32);
-            (block.factor * f64::from(share)) as f32
-        })
+    fn kept(
+        &self,
+        row: usize,
+        first: usize,
+        log_probs: &[f32],
+    ) -> impl Iterator<Item = (usize, f32)> {
+        let blocks = &self.blocks[row][..];
+        log_probs
+            .iter()
+            .enumerate()
+            .filter_map(move |(column, &log_prob)| {
+                let block = &blocks[(self.block_of)(first + column)];
+                (log_prob > block.lowest).then(|| {
+                    let share = exp_or_zero((f64::from(log_prob) - block.log_sum) as f32);
+                    (column, (block.factor * f64::from(share)) as f32)
+                })
+            })
     }
 
     /// Weights of a tile of shared samples that starts at sample `first`: for each sample its observations.
     fn of_shared(&self, tile: &Matrix, first: usize) -> PairWeights {
-        let kept = |row: usize| {
-            let log_probs = tile.row(row).iter().enumerate();
-            log_probs.filter_map(move |(column, &log_prob)| {
-                Some((column, self.slope(row, first + column, log_prob)?))
-            })
-        };
+        let mut entries = Vec::new();
         let mut starts = vec![0; tile.cols() + 1];
         for row in 0..tile.rows() {
-            for (column, _) in kept(row) {
+            for (column, slope) in self.kept(row, first, tile.row(row)) {
                 starts[column + 1] += 1;
+                entries.push((column as u32, row as u32, slope));
             }
         }
         for column in 0..tile.cols() {
             starts[column + 1] += starts[column];
         }
-        let entries = starts[tile.cols()];
         let mut weights = PairWeights {
-            y_row: vec![0; entries],
-            weight: vec![0.0; entries],
+            y_row: vec![0; entries.len()],
+            weight: vec![0.0; entries.len()],
             starts,
         };
         let mut next = weights.starts.clone();
-        for row in 0..tile.rows() {
-            for (column, slope) in kept(row) {
-                weights.y_row[next[column]] = row as u32;
-                weights.weight[next[column]] = slope;
-                next[column] += 1;
-            }
+        for (column, row, slope) in entries {
+            let at = &mut next[column as usize];
+            weights.y_row[*at] = row;
+            weights.weight[*at] = slope;
+            *at += 1;
         }
         weights
     }
 
     /// Weights of a tile of independent samples that starts at observation `first`: each sample has one.
     fn of_independent(&self, tile: &Matrix, first: usize) -> PairWeights {
-        let mut weights = PairWeights {
-            starts: vec![0],
-            ..PairWeights::default()
-        };
+        let mut weights = PairWeights::default();
         for row in 0..tile.rows() {
-            for (sample, &log_prob) in tile.row(row).iter().enumerate() {
-                if let Some(slope) = self.slope(first + row, sample, log_prob) {
-                    weights.y_row.push((first + row) as u32);
-                    weights.weight.push(slope);
-                }
-                weights.starts.push(weights.y_row.len());
+            for (column, slope) in self.kept(first + row, 0, tile.row(row)) {
+                let sample = row * tile.cols() + column;
+                weights.starts.resize(sample + 1, weights.y_row.len());
+                weights.y_row.push((first + row) as u32);
+                weights.weight.push(slope);
             }
         }
+        let samples = tile.rows() * tile.cols();
+        weights.starts.resize(samples + 1, weights.y_row.len());
         weights
     }
 }

@@ -112,9 +112,13 @@ fn point_masses_return_the_empirical_distribution() {
     close(run(Some(&events)), [0.0, 0.4, 0.4, 0.2, 0.0]);
 }
 
+/// 105 observations with small noise: fitted to the end, the weights would gather at the observations.
 #[test]
 fn the_weights_at_the_held_out_peak_are_returned() {
-    let model = GaussianModel::STANDARD;
+    let model = GaussianModel {
+        noise: 0.1,
+        ..GaussianModel::STANDARD
+    };
     let likelihood = model.likelihood();
     let y = likelihood.sample(model.samples(noise(30), 150).view(), noise(31));
     let (_, x) = two_peaks(1, 2000);
@@ -132,6 +136,13 @@ fn the_weights_at_the_held_out_peak_are_returned() {
     assert!(held_out.iter().all(|&value| value <= peak));
     assert_eq!(held_out.len(), fit.iteration + settings.patience + 1);
     assert!(fit.iteration > 0);
+    let to_the_end = run(ParticleSettings {
+        patience: 1000,
+        ..settings
+    });
+    let last = to_the_end.history.last().unwrap();
+    assert!(last.held_out.unwrap() < peak - 0.02, "{last:?}");
+    assert_eq!(to_the_end.weights, fit.weights);
     let stopped_there = run(ParticleSettings {
         max_iterations: fit.iteration,
         ..settings
