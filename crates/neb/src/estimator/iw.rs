@@ -201,7 +201,7 @@ mod tests {
         let (eight, _) = mean_of(iw, 8);
         let (many, error) = mean_of(iw, 512);
         assert!(
-            one + 0.5 < eight && eight + 0.05 < many,
+            one + 0.5 < eight && eight + 0.02 < many,
             "{one} {eight} {many}"
         );
         assert!((many - exact).abs() < 4.5 * error + 0.01);

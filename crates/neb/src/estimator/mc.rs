@@ -85,12 +85,13 @@ mod tests {
     }
 
     /// Mean and variance of L_K against their expansions to order 1/K², from the moments of w.
-    /// At K = 128 with 40 000 repeats the bias r/2K is 7 to 20 standard errors. Bound on the mean: 4
-    /// standard errors (false-alarm rate 6e-5 each); on the variance 5 %, about 4 of its standard errors.
+    /// With 20 000 repeats the bias r/2K is 7 to 11 standard errors, and the next order is below half of
+    /// one. Bound on the mean: 4 standard errors (false-alarm rate 6e-5 each); on the variance 6 %, at
+    /// least 4 of its standard errors.
     #[test]
     fn mean_and_variance_follow_the_expansion() {
-        let (k, repeats) = (128, 40_000);
-        for (step, (y, log_q, r)) in EXACT.into_iter().enumerate() {
+        let repeats = 20_000;
+        for (step, ((y, log_q, r), k)) in EXACT.into_iter().zip([64, 64, 256]).enumerate() {
             let exact_r = relative_moment(y, 2.0) - 1.0;
             assert!((GaussianModel::STANDARD.log_marginal(y) - log_q).abs() < 1e-6);
             assert!((exact_r - r).abs() < 1e-6);
@@ -108,7 +109,7 @@ mod tests {
                 mean - log_q
             );
             assert!(
-                (variance / expected - 1.0).abs() < 0.05,
+                (variance / expected - 1.0).abs() < 0.06,
                 "y = {y}: variance {variance} is not {expected}"
             );
         }
@@ -120,8 +121,8 @@ mod tests {
         for (y, log_q, _) in EXACT {
             let mut last = f64::NEG_INFINITY;
             for k in [1, 4, 16, 64] {
-                let (mean, variance) = mean_and_variance(&repeated(y, k, 20_000, 50 + k as u64));
-                let error = (variance / 20_000.0).sqrt();
+                let (mean, variance) = mean_and_variance(&repeated(y, k, 10_000, 50 + k as u64));
+                let error = (variance / 10_000.0).sqrt();
                 assert!(mean > last + 4.0 * error, "y = {y}, K = {k}");
                 last = mean;
             }
@@ -205,12 +206,12 @@ mod tests {
         }
     }
 
-    /// dL/dm and dL/dt of the source N(m, t²) through x = m + t·z, mean over 300 repeats.
+    /// dL/dm and dL/dt of the source N(m, t²) through x = m + t·z, mean over 800 repeats.
     /// Bound: 4 standard errors of the difference, false-alarm rate 6e-5 each.
     #[test]
     fn shared_and_independent_samples_agree_on_average() {
         let model = GaussianModel::STANDARD;
-        let (b, k, repeats) = (16, 32, 300);
+        let (b, k, repeats) = (16, 32, 800);
         let y = model.likelihood().sample(
             model.samples(noise(120), b).view(),
             Noise::new(12, Purpose::Test, 0),
@@ -232,16 +233,20 @@ mod tests {
                 sum(&mut grad.iter().zip(x.values()).map(|(g, z)| g * z)),
             ]
         };
+        let all = [false, true].map(|independent| -> Vec<[f64; 2]> {
+            (0..repeats)
+                .map(|repeat| slopes(independent, repeat))
+                .collect()
+        });
         for parameter in 0..2 {
-            let statistics = |independent| {
-                let all: Vec<f64> = (0..repeats)
-                    .map(|repeat| slopes(independent, repeat)[parameter])
-                    .collect();
-                mean_and_variance(&all)
+            let statistics = |independent: bool| {
+                let all = &all[usize::from(independent)];
+                let values: Vec<f64> = all.iter().map(|slopes| slopes[parameter]).collect();
+                mean_and_variance(&values)
             };
             let ((shared, v1), (independent, v2)) = (statistics(false), statistics(true));
             let error = ((v1 + v2) / repeats as f64).sqrt();
-            assert!(error < 0.02);
+            assert!(error < 0.02, "{error} {shared}");
             assert!(
                 (shared - independent).abs() < 4.0 * error,
                 "{shared} {independent} ± {error}"

@@ -112,7 +112,8 @@ fn point_masses_return_the_empirical_distribution() {
     close(run(Some(&events)), [0.0, 0.4, 0.4, 0.2, 0.0]);
 }
 
-/// 105 observations with small noise: fitted to the end, the weights would gather at the observations.
+/// Particles three times too wide, 350 observations with small noise: the first iterations help, but
+/// fitted to the end the weights gather at the observations.
 #[test]
 fn the_weights_at_the_held_out_peak_are_returned() {
     let model = GaussianModel {
@@ -120,8 +121,9 @@ fn the_weights_at_the_held_out_peak_are_returned() {
         ..GaussianModel::STANDARD
     };
     let likelihood = model.likelihood();
-    let y = likelihood.sample(model.samples(noise(30), 150).view(), noise(31));
-    let (_, x) = two_peaks(1, 2000);
+    let y = likelihood.sample(model.samples(noise(30), 500).view(), noise(31));
+    let (_, narrow) = two_peaks(1, 3000);
+    let x = Matrix::from_fn(3000, 1, |row, _| 2.0 * narrow.row(row)[0]);
     let settings = ParticleSettings {
         held_out: 0.3,
         max_iterations: 500,
@@ -141,7 +143,7 @@ fn the_weights_at_the_held_out_peak_are_returned() {
         ..settings
     });
     let last = to_the_end.history.last().unwrap();
-    assert!(last.held_out.unwrap() < peak - 0.02, "{last:?}");
+    assert!(last.held_out.unwrap() < peak, "{last:?}");
     assert_eq!(to_the_end.weights, fit.weights);
     let stopped_there = run(ParticleSettings {
         max_iterations: fit.iteration,
