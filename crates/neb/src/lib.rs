@@ -4,6 +4,7 @@
 
 mod density;
 mod error;
+pub mod estimator;
 mod flow;
 pub mod kernel;
 mod likelihood;
@@ -12,6 +13,7 @@ pub mod nn;
 mod random;
 mod scaling;
 pub mod simulator;
+pub mod source;
 mod store;
 pub mod surrogate;
 pub mod train;

@@ -1,0 +1,75 @@
+//! The log-marginal likelihood for a user's own generator, and of large held-out sets.
+
+use rayon::prelude::*;
+
+use super::log_sum::LogSum;
+use super::pairs::check_dims;
+use super::{Batch, Gradient, Samples, mc};
+use crate::{Error, Likelihood, Matrix, Result, Rows};
+
+/// Observations and samples of a tile.
+const ROWS_PER_TILE: usize = 256;
+const SAMPLES_PER_TILE: usize = 1024;
+
+/// Mean of log (1/K) Σ_k q(y_i|x_k) over the rows of y, and its gradient with respect to x.
+///
+/// All a generator written elsewhere needs to learn the source: draw x, call this, and carry the
+/// gradient back through the generator.
+///
+/// # Errors
+/// As [`mc()`]: if shapes do not match or no sample can have produced some observation.
+pub fn log_marginal(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Result<(f64, Matrix)> {
+    let estimate = mc(
+        likelihood,
+        Batch::from(y),
+        Samples::Shared(x),
+        Gradient::Sparse,
+    )?;
+    Ok((estimate.value, estimate.grad_x))
+}
+
+/// log (1/K) Σ_k q(y_i|x_k) for each row of y, without gradient, in memory that grows with neither table.
+///
+/// Minus infinity for an observation that no sample can have produced.
+///
+/// # Errors
+/// If the columns of y or x are not those of the likelihood, or x has no rows.
+pub fn log_marginal_values(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Result<Vec<f64>> {
+    check_dims(likelihood, y, x)?;
+    if x.rows() == 0 {
+        return Err(Error::input(
+            "there is no source sample",
+            "give at least one row of x",
+        ));
+    }
+    let log_k = (x.rows() as f64).ln();
+    let starts = |n: usize, size: usize| (0..n.div_ceil(size)).into_par_iter();
+    let groups: Vec<Vec<f64>> = starts(y.rows(), ROWS_PER_TILE)
+        .map(|group| {
+            let first = group * ROWS_PER_TILE;
+            let y = y.slice(first..y.rows().min(first + ROWS_PER_TILE));
+            let parts: Vec<Vec<LogSum>> = starts(x.rows(), SAMPLES_PER_TILE)
+                .map(|part| {
+                    let first = part * SAMPLES_PER_TILE;
+                    let x = x.slice(first..x.rows().min(first + SAMPLES_PER_TILE));
+                    tile_sums(likelihood, y, x)
+                })
+                .collect();
+            (0..y.rows())
+                .map(|row| {
+                    let sum = parts
+                        .iter()
+                        .fold(LogSum::EMPTY, |sum, part| sum.merge(part[row]));
+                    sum.value() - log_k
+                })
+                .collect()
+        })
+        .collect();
+    Ok(groups.concat())
+}
+
+fn tile_sums(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Vec<LogSum> {
+    let mut tile = Matrix::zeros(y.rows(), x.rows());
+    likelihood.log_prob_pairs(y, x, tile.view_mut());
+    (0..y.rows()).map(|row| LogSum::of(tile.row(row))).collect()
+}

@@ -1,0 +1,280 @@
+//! Weighted particles: a source that sits on given points x_j with weights w_j, fitted by
+//! expectation-maximisation.
+//!
+//! w_j ← w_j · Σ_i v_i [ q(y_i|x_j) / Σ_k w_k q(y_i|x_k) ] / Σ_i v_i
+//!
+//! never lowers the marginal likelihood Σ_i v_i log Σ_j w_j q(y_i|x_j), which is concave in w: no step
+//! sizes, no local optima. It is the unbinned form of iterative Bayesian unfolding. Run to the end it
+//! over-fits the observations, so some of them are held out and the weights where the held-out value
+//! peaks are returned. Where the observations say nothing, the initial weights stay.
+
+mod table;
+
+use table::{LikelihoodTable, Observations};
+
+use crate::{Error, Likelihood, Noise, Purpose, Result, Rows};
+
+/// How to fit the weights.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ParticleSettings {
+    /// Most iterations to make.
+    pub max_iterations: usize,
+    /// Share of the observations held out to decide when to stop; with 0 all iterations are made.
+    pub held_out: f64,
+    /// Iterations without a new best held-out value before stopping.
+    pub patience: usize,
+    /// Bytes for the table of likelihoods: it is kept if it fits, else computed anew in each
+    /// iteration, in parts of at most this size (but never less than one row).
+    pub memory_limit: usize,
+    /// Seed of the choice of held-out observations.
+    pub seed: u64,
+}
+
+impl Default for ParticleSettings {
+    fn default() -> Self {
+        Self {
+            max_iterations: 100,
+            held_out: 0.1,
+            patience: 3,
+            memory_limit: 2 << 30,
+            seed: 0,
+        }
+    }
+}
+
+/// Mean log-marginal likelihoods after some number of iterations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ParticleStep {
+    /// Over the observations the weights are fitted to.
+    pub train: f64,
+    /// Over the held-out observations, if there are any.
+    pub held_out: Option<f64>,
+}
+
+/// Fitted weights of the particles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParticleWeights {
+    /// w_j; they sum to 1.
+    pub weights: Vec<f64>,
+    /// One entry before the first iteration and one after each.
+    pub history: Vec<ParticleStep>,
+    /// The entry of `history` that belongs to `weights`.
+    pub iteration: usize,
+}
+
+/// Fits the weights of the particles `x` to the observations `y`.
+///
+/// `initial`: weights to start from (those of the simulation, say); equal if absent. A particle of
+/// weight zero stays at zero. `event_weights`: v_i of the observations; equal if absent.
+///
+/// # Errors
+/// If shapes do not match, a weight is negative or not finite, or no particle can have produced some
+/// observation.
+pub fn fit_particles(
+    likelihood: &dyn Likelihood,
+    y: Rows,
+    event_weights: Option<&[f32]>,
+    x: Rows,
+    initial: Option<&[f32]>,
+    settings: &ParticleSettings,
+) -> Result<ParticleWeights> {
+    check_shapes(likelihood, y, x)?;
+    let start = shares("particle", x.rows(), initial)?;
+    let event_weights = shares("observation", y.rows(), event_weights)?;
+    let alive = positive_rows(&start);
+    let particles = x.gather(&alive);
+    let (train, held_out) = split(y, &event_weights, settings)?;
+
+    let observations = train.row_numbers.len() + held_out.row_numbers.len();
+    let limit = settings.memory_limit;
+    let keep = table::bytes(observations, alive.len()) <= limit;
+    let table = |set| LikelihoodTable::new(likelihood, set, particles.view(), keep, limit);
+    let (train_table, held_out_table) = (table(&train)?, table(&held_out)?);
+
+    let mut weights: Vec<f64> = alive.iter().map(|&j| start[j as usize]).collect();
+    let mut best = weights.clone();
+    let mut best_value = f64::NEG_INFINITY;
+    let mut iteration = 0;
+    let mut history = Vec::new();
+    for step in 0..=settings.max_iterations {
+        let (log_marginals, responsibilities) = train_table.expectation(&weights)?;
+        let value = match held_out.row_numbers.len() {
+            0 => None,
+            _ => Some(held_out.mean(&held_out_table.log_marginals(&weights)?)),
+        };
+        history.push(ParticleStep {
+            train: train.mean(&log_marginals),
+            held_out: value,
+        });
+        if value.is_none_or(|value| value > best_value) {
+            best_value = value.unwrap_or(best_value);
+            best.clone_from(&weights);
+            iteration = step;
+        } else if step - iteration >= settings.patience {
+            break;
+        }
+        for (weight, responsibility) in weights.iter_mut().zip(responsibilities) {
+            *weight *= responsibility;
+        }
+        normalise(&mut weights);
+    }
+
+    let mut weights = vec![0.0; x.rows()];
+    for (&j, weight) in alive.iter().zip(best) {
+        weights[j as usize] = weight;
+    }
+    Ok(ParticleWeights {
+        weights,
+        history,
+        iteration,
+    })
+}
+
+impl ParticleWeights {
+    /// 1 / Σ w²: how many equally weighted particles would be as informative.
+    pub fn effective_particles(&self) -> f64 {
+        1.0 / self.weights.iter().map(|w| w * w).sum::<f64>()
+    }
+
+    /// Numbers of `n` particles drawn with probability w_j, in random order.
+    ///
+    /// Systematic resampling: particle j is drawn n·w_j times, rounded up or down, so that the draws
+    /// add as little noise as possible. They are not independent of each other.
+    pub fn resample(&self, n: usize, noise: Noise) -> Vec<u32> {
+        let offset = noise.stream(1).uniform();
+        let mut drawn = Vec::with_capacity(n);
+        let mut reached = 0.0;
+        let mut last = 0;
+        for (particle, &weight) in self.weights.iter().enumerate() {
+            if weight == 0.0 {
+                continue;
+            }
+            reached += weight;
+            last = particle as u32;
+            while drawn.len() < n && drawn.len() as f64 + offset < reached * n as f64 {
+                drawn.push(last);
+            }
+        }
+        // The weights sum to 1 up to rounding only.
+        drawn.resize(n, last);
+        let order = noise.permutation(n);
+        order.iter().map(|&at| drawn[at as usize]).collect()
+    }
+}
+
+impl Observations {
+    fn select(y: Rows, event_weights: &[f64], mut rows: Vec<u32>) -> Self {
+        rows.sort_unstable();
+        let mut selected: Vec<f64> = rows
+            .iter()
+            .map(|&row| event_weights[row as usize])
+            .collect();
+        normalise(&mut selected);
+        Self {
+            y: y.gather(&rows),
+            row_numbers: rows,
+            event_weights: selected,
+        }
+    }
+
+    /// Σ_i v_i `values[i]`.
+    fn mean(&self, values: &[f64]) -> f64 {
+        values
+            .iter()
+            .zip(&self.event_weights)
+            .map(|(l, v)| l * v)
+            .sum()
+    }
+}
+
+fn normalise(weights: &mut [f64]) {
+    let total: f64 = weights.iter().sum();
+    for weight in weights {
+        *weight /= total;
+    }
+}
+
+/// Rows with a weight above zero.
+fn positive_rows(weights: &[f64]) -> Vec<u32> {
+    (0..weights.len() as u32)
+        .filter(|&row| weights[row as usize] > 0.0)
+        .collect()
+}
+
+/// Observations to fit to and to hold out, among those of positive weight.
+fn split(
+    y: Rows,
+    event_weights: &[f64],
+    settings: &ParticleSettings,
+) -> Result<(Observations, Observations)> {
+    let rows = positive_rows(event_weights);
+    let n = rows.len();
+    if !(0.0..1.0).contains(&settings.held_out) {
+        return Err(Error::input(
+            format!("the held-out share is {}", settings.held_out),
+            "choose a share from 0 to below 1; 0.1 is usual",
+        ));
+    }
+    let held_out = (settings.held_out * n as f64).ceil() as usize;
+    if held_out >= n {
+        return Err(Error::input(
+            format!("{held_out} of {n} observations are held out, none is left to fit to"),
+            "give more observations or set the held-out share to 0",
+        ));
+    }
+    let order = Noise::new(settings.seed, Purpose::HoldOut, 0).permutation(n);
+    let select = |places: &[u32]| {
+        let rows = places.iter().map(|&place| rows[place as usize]).collect();
+        Observations::select(y, event_weights, rows)
+    };
+    Ok((select(&order[held_out..]), select(&order[..held_out])))
+}
+
+fn check_shapes(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Result<()> {
+    let dims = likelihood.dims();
+    for (name, table, expected) in [("x", x, dims.dx), ("y", y, dims.dy)] {
+        if table.cols() != expected || table.rows() == 0 {
+            return Err(Error::input(
+                format!(
+                    "{name} has {} rows and {} columns; the likelihood expects {expected} columns",
+                    table.rows(),
+                    table.cols()
+                ),
+                "give at least one row, with the columns the likelihood was fitted with",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Weights as shares of their sum; equal shares if there are none.
+fn shares(name: &str, rows: usize, weights: Option<&[f32]>) -> Result<Vec<f64>> {
+    let Some(weights) = weights else {
+        return Ok(vec![1.0 / rows as f64; rows]);
+    };
+    if weights.len() != rows {
+        return Err(Error::input(
+            format!("{} {name} weights for {rows} rows", weights.len()),
+            "give one weight for each row",
+        ));
+    }
+    let usable = |weight: f32| weight.is_finite() && weight >= 0.0;
+    if let Some(row) = weights.iter().position(|&weight| !usable(weight)) {
+        return Err(Error::input(
+            format!("{name} row {row} has weight {}", weights[row]),
+            "expectation-maximisation needs weights that are finite and not negative",
+        ));
+    }
+    let mut shares: Vec<f64> = weights.iter().map(|&weight| f64::from(weight)).collect();
+    if shares.iter().all(|&share| share == 0.0) {
+        return Err(Error::input(
+            format!("all {rows} {name} weights are zero"),
+            "at least one must be positive",
+        ));
+    }
+    normalise(&mut shares);
+    Ok(shares)
+}
+
+#[cfg(test)]
+mod tests;
