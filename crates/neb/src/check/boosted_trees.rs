@@ -3,7 +3,8 @@
 //! The score s(x) is a sum of small trees, each grown on the derivatives of the logistic loss
 //! w · log(1 + e^(∓s)) at the scores so far: g = w (p − label), h = w p (1 − p), p = 1 / (1 + e^(−s)). The number of
 //! trees is where the loss of a held-out part of the rows is least. The defaults are those of scikit-learn's
-//! `HistGradientBoostingClassifier`, but that later trees than the best are dropped.
+//! `HistGradientBoostingClassifier`, but that trees later than the best are dropped, and that the scores of a few such
+//! sums, each with other rows held out, are averaged: weak differences stand out better.
 
 mod bins;
 mod tree;
@@ -13,7 +14,7 @@ use rayon::prelude::*;
 use self::bins::Cuts;
 use self::tree::{Grower, Growth, Slope, Tree};
 use super::classifier::{Classifier, Scorer};
-use crate::{Error, Noise, Purpose, Result, Rows};
+use crate::{Error, Matrix, Noise, Purpose, Result, Rows};
 
 /// Rows that are scored in one piece.
 const SCORED_ROWS: usize = 1024;
@@ -40,6 +41,8 @@ pub struct BoostedTrees {
     pub held_out: f64,
     /// Trees without a better held-out loss before stopping.
     pub patience: usize,
+    /// Sums of trees, each with other rows held out, whose scores are averaged.
+    pub members: usize,
 }
 
 impl Default for BoostedTrees {
@@ -53,6 +56,7 @@ impl Default for BoostedTrees {
             l2: 0.0,
             held_out: 0.1,
             patience: 10,
+            members: 4,
         }
     }
 }
@@ -72,6 +76,12 @@ impl BoostedTrees {
                 "hold out a part between 0 and 1, such as 0.1",
             );
         }
+        if self.members == 0 {
+            return refuse(
+                "boosted trees without a member".to_owned(),
+                "use at least one",
+            );
+        }
         if rows < 4 {
             return refuse(
                 format!("boosted trees cannot learn from {rows} rows"),
@@ -82,8 +92,8 @@ impl BoostedTrees {
     }
 
     /// Splits each sample's rows at random into those to learn from and those held out.
-    fn split(&self, second: &[bool], seed: u64) -> (Vec<u32>, Vec<u32>) {
-        let order = Noise::new(seed, Purpose::HoldOut, 0).permutation(second.len());
+    fn split(&self, second: &[bool], noise: Noise) -> (Vec<u32>, Vec<u32>) {
+        let order = noise.permutation(second.len());
         let (mut learn, mut held_out) = (Vec::new(), Vec::new());
         for side in [false, true] {
             let rows: Vec<u32> = order
@@ -107,25 +117,29 @@ impl Classifier for BoostedTrees {
 
     fn fit(&self, x: Rows, second: &[bool], weight: &[f32], seed: u64) -> Result<Scorer> {
         self.check(x.rows())?;
-        let (learn, held_out) = self.split(second, seed);
-        let pick = |rows: &[u32]| Labelled {
-            signs: rows
-                .iter()
-                .map(|&row| if second[row as usize] { 1.0 } else { -1.0 })
-                .collect(),
-            weights: rows.iter().map(|&row| weight[row as usize]).collect(),
-        };
-        let (learn_x, held_out_x) = (x.gather(&learn), x.gather(&held_out));
-        let (learn, held_out) = (pick(&learn), pick(&held_out));
+        let members: Vec<Member> = (0..self.members as u64)
+            .into_par_iter()
+            .map(|member| {
+                let noise = Noise::new(seed, Purpose::HoldOut, member);
+                let (learn, held_out) = self.split(second, noise);
+                let pick = |rows: &[u32]| Labelled::new(x, second, weight, rows);
+                self.fit_member(&pick(&learn), &pick(&held_out))
+            })
+            .collect();
+        Ok(Box::new(move |rows| score(&members, rows)))
+    }
+}
 
-        let cuts = Cuts::at_quantiles(learn_x.view(), self.max_bins);
+impl BoostedTrees {
+    fn fit_member(&self, learn: &Labelled, held_out: &Labelled) -> Member {
+        let cuts = Cuts::at_quantiles(learn.x.view(), self.max_bins);
         let growth = Growth {
             max_leaves: self.max_leaves,
             min_rows: self.min_rows_per_leaf,
             l2: self.l2,
             shrinkage: self.learning_rate,
         };
-        let mut grower = Grower::new(&cuts, learn_x.view(), growth);
+        let mut grower = Grower::new(&cuts, learn.x.view(), growth);
         let start = learn.log_odds();
         let mut scores = vec![start; learn.signs.len()];
         let mut held_out_scores = vec![start; held_out.signs.len()];
@@ -137,7 +151,7 @@ impl Classifier for BoostedTrees {
             let Some(tree) = grower.grow(&slopes, &mut scores) else {
                 break;
             };
-            tree.add_to(held_out_x.view(), &mut held_out_scores);
+            tree.add_to(held_out.x.view(), &mut held_out_scores);
             trees.push(tree);
             let loss = held_out.loss(&held_out_scores);
             if loss < best.0 {
@@ -145,32 +159,55 @@ impl Classifier for BoostedTrees {
             }
         }
         trees.truncate(best.1);
-        Ok(Box::new(move |rows| score(&trees, start, rows)))
+        Member { start, trees }
     }
 }
 
-fn score(trees: &[Tree], start: f32, rows: Rows) -> Vec<f32> {
-    let mut scores = vec![start; rows.rows()];
+/// A score: a constant and a sum of trees.
+struct Member {
+    start: f32,
+    trees: Vec<Tree>,
+}
+
+/// The mean score of all members, row by row.
+fn score(members: &[Member], rows: Rows) -> Vec<f32> {
+    let mut scores = vec![0.0; rows.rows()];
     scores
         .par_chunks_mut(SCORED_ROWS)
         .enumerate()
         .for_each(|(chunk, scores)| {
             let first = chunk * SCORED_ROWS;
             let rows = rows.slice(first..first + scores.len());
-            for tree in trees {
-                tree.add_to(rows, scores);
+            for member in members {
+                scores.iter_mut().for_each(|score| *score += member.start);
+                for tree in &member.trees {
+                    tree.add_to(rows, scores);
+                }
+            }
+            for score in scores {
+                *score /= members.len() as f32;
             }
         });
     scores
 }
 
-/// Labels (as the signs −1 and +1) and weights of some rows.
+/// Some rows with their labels (as the signs −1 and +1) and weights.
 struct Labelled {
+    x: Matrix,
     signs: Vec<f32>,
     weights: Vec<f32>,
 }
 
 impl Labelled {
+    fn new(x: Rows, second: &[bool], weight: &[f32], rows: &[u32]) -> Self {
+        let sign = |row: &u32| if second[*row as usize] { 1.0 } else { -1.0 };
+        Self {
+            x: x.gather(rows),
+            signs: rows.iter().map(sign).collect(),
+            weights: rows.iter().map(|&row| weight[row as usize]).collect(),
+        }
+    }
+
     /// The score without any tree: log of the ratio of the two samples' weights.
     fn log_odds(&self) -> f32 {
         let mut sums = [0.0; 2];
@@ -207,7 +244,6 @@ impl Labelled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Matrix;
 
     fn two_normals(rows: usize, shift: f32) -> (Matrix, Vec<bool>) {
         let mut x = Noise::new(11, Purpose::Test, 0).normal(rows, 2);

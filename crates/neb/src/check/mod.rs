@@ -3,11 +3,12 @@
 //! - [`compare`] sets two samples side by side: how well a classifier tells them apart (ROC AUC, accuracy), how far
 //!   apart they lie (sliced Wasserstein distance), and a kernel test (MMD), each beside what it would be if nothing
 //!   differed.
-//! - calibrate asks of posteriors whether the truth falls where they say: ranks, quantile curves, rank
+//! - [`calibrate`] asks of posteriors whether the truth falls where they say: ranks, quantile curves, rank
 //!   histograms, and coverage of the joint law.
 
 mod auc;
 mod boosted_trees;
+mod calibration;
 mod classifier;
 mod mmd;
 mod null;
@@ -17,10 +18,13 @@ mod wasserstein;
 
 pub use auc::{Scored, accuracy, auc};
 pub use boosted_trees::BoostedTrees;
+pub use calibration::{
+    Calibration, CalibrationOptions, Marginal, Posteriors, RankCurve, RankShape, calibrate,
+};
 pub use classifier::{Classifier, Scorer};
 pub use mmd::Mmd;
 pub use sample::Sample;
-pub use two_sample::{Comparison, CompareOptions, Separation, compare, compare_with};
+pub use two_sample::{CompareOptions, Comparison, Separation, compare, compare_with};
 pub use wasserstein::SlicedWasserstein;
 
 use crate::{Noise, Purpose};

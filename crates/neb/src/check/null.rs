@@ -150,7 +150,10 @@ impl AgainstNull {
     pub(super) fn new(observed: f64, mut null: Vec<f64>) -> Self {
         null.sort_unstable_by(f64::total_cmp);
         let at = |level: f64| null[(level * (null.len() - 1) as f64).round() as usize];
-        let reached = null.iter().filter(|&&distance| distance >= observed).count();
+        let reached = null
+            .iter()
+            .filter(|&&distance| distance >= observed)
+            .count();
         Self {
             band: Band {
                 low: at(0.025),

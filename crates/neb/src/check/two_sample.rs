@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use rayon::prelude::*;
 
-use super::auc::{Scored, accuracy, as_best_of, auc};
+use super::auc::{Scored, accuracy, as_best_of, auc, cross_validated};
 use super::mmd::{Mmd, mmd};
 use super::null::Pooled;
 use super::wasserstein::{SlicedWasserstein, sliced_wasserstein};
@@ -246,7 +246,10 @@ impl Labelled {
         let second: Vec<bool> = learn.iter().map(|&row| self.second[row as usize]).collect();
         let mut weights: Vec<f32> = learn.iter().map(|&row| self.shares[row as usize]).collect();
         balance(&mut weights, &second);
-        let seed = Draw::ClassifierSeed.noise(seed, fold as u64).stream(0).below(usize::MAX);
+        let seed = Draw::ClassifierSeed
+            .noise(seed, fold as u64)
+            .stream(0)
+            .below(usize::MAX);
         let learn = self.rows.view().gather(&learn);
         let scorer = classifier.fit(learn.view(), &second, &weights, seed as u64)?;
         let scores = scorer(self.rows.view().gather(&out).view());
@@ -302,8 +305,8 @@ fn separate(
     };
     Ok(Separation {
         classifier: classifier.name().to_owned(),
-        auc: auc(scored_a, scored_b),
-        accuracy: accuracy(scored_a, scored_b),
+        auc: cross_validated(auc(scored_a, scored_b)),
+        accuracy: cross_validated(accuracy(scored_a, scored_b)),
     })
 }
 

@@ -87,8 +87,14 @@ mod tests {
     fn one_dimension_is_the_mean_gap_of_sorted_values() {
         let draws = Noise::new(1, Purpose::Test, 0).normal(400, 1);
         let mut a = draws.values()[..200].to_vec();
-        let mut b: Vec<f32> = draws.values()[200..].iter().map(|v| 0.3 + 2.0 * v).collect();
-        let (first, second) = (Matrix::from_vec(a.clone(), 1), Matrix::from_vec(b.clone(), 1));
+        let mut b: Vec<f32> = draws.values()[200..]
+            .iter()
+            .map(|v| 0.3 + 2.0 * v)
+            .collect();
+        let (first, second) = (
+            Matrix::from_vec(a.clone(), 1),
+            Matrix::from_vec(b.clone(), 1),
+        );
         let pooled = Pooled::new(first.view().into(), second.view().into(), 1000, 19, 3);
         let found = sliced_wasserstein(&pooled, 50, 3).distance;
 
@@ -97,7 +103,11 @@ mod tests {
         let deviation = (all.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / 400.0).sqrt();
         a.sort_unstable_by(f32::total_cmp);
         b.sort_unstable_by(f32::total_cmp);
-        let gaps: f64 = a.iter().zip(&b).map(|(a, b)| f64::from((a - b).abs())).sum();
+        let gaps: f64 = a
+            .iter()
+            .zip(&b)
+            .map(|(a, b)| f64::from((a - b).abs()))
+            .sum();
         assert!((found - gaps / 200.0 / deviation).abs() < 1e-5);
     }
 
@@ -111,7 +121,10 @@ mod tests {
         let found = sliced_wasserstein(&pooled, 400, 3);
         let length = 2f64.sqrt() * 6.0 / (1.0f64 + 9.0).sqrt();
         let ratio = found.distance / length;
-        assert!((ratio - 2.0 / std::f64::consts::PI).abs() < 0.062, "{ratio}");
+        assert!(
+            (ratio - 2.0 / std::f64::consts::PI).abs() < 0.062,
+            "{ratio}"
+        );
         assert_eq!(found.p_value, 0.05);
         assert!(!found.null.contains(found.distance));
     }
