@@ -320,3 +320,6 @@ fn shared_rows(a: Sample, b: Sample) -> usize {
         .filter(|&row| known.contains(&bits(b.rows.row(row))))
         .count()
 }
+
+#[cfg(test)]
+mod tests;

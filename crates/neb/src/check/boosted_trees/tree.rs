@@ -290,7 +290,9 @@ impl<'a> Grower<'a> {
             return None;
         }
         let enough = |part: Sums| part.rows as usize >= min_rows && part.curvature >= MIN_CURVATURE;
+        let parent = sums.gain(l2);
         let mut best: Option<Split> = None;
+        let mut most = parent;
         for (col, bins) in histogram.iter().enumerate() {
             let mut left = Sums::default();
             for (bin, &entry) in bins[..bins.len() - 1].iter().enumerate() {
@@ -299,12 +301,15 @@ impl<'a> Grower<'a> {
                 if !enough(left) || !enough(right) {
                     continue;
                 }
-                let gain = left.gain(l2) + right.gain(l2) - sums.gain(l2);
-                if gain > best.map_or(0.0, |split| split.gain) {
+                // Both fractions on one denominator: a division only where the best changes.
+                let (below_l, below_r) = (left.curvature + l2, right.curvature + l2);
+                let above = left.gradient.powi(2) * below_r + right.gradient.powi(2) * below_l;
+                if above > most * below_l * below_r {
+                    most = above / (below_l * below_r);
                     best = Some(Split {
                         col,
                         bin,
-                        gain,
+                        gain: most - parent,
                         left,
                     });
                 }
