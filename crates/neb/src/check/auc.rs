@@ -88,7 +88,7 @@ fn null_band(deviation: f64, trials: usize) -> Band {
 /// Fold j is scored by what was learned from fold k, and k by what was learned from j: both see the same chance
 /// resemblance. For a score that responds linearly to the training rows, AUC − ½ is a sum over ordered pairs of folds whose
 /// two orders are equal, so its variance is twice that of scores that had nothing to do with the rows. Trees that
-/// stop early stay below (1.2 to 1.5 times, measured), so the doubled variance is the cautious choice.
+/// stop early stay below (1.3 to 1.5 times, measured), so the doubled variance is the cautious choice.
 pub(super) fn cross_validated(estimate: Estimate) -> Estimate {
     let deviation = std::f64::consts::SQRT_2 * null_deviation(estimate);
     Estimate {

@@ -52,7 +52,7 @@ pub struct Estimate {
     pub value: f64,
     /// Its standard error.
     pub standard_error: f64,
-    /// Interval that holds the value with probability 0.95 if nothing differs.
+    /// Interval that holds the value with probability 0.95 or more if nothing differs.
     pub null: Band,
 }
 
