@@ -8,7 +8,7 @@ const ROWS: usize = 10_000;
 
 /// Uniform on (−half, half) in every column.
 fn uniform(seed: u64, cols: usize, half: f32) -> Matrix {
-    let mut rows = Noise::new(seed, Purpose::Test, 0).uniform(ROWS, cols);
+    let mut rows = Noise::new(seed, Purpose::DrawX, 0).uniform(ROWS, cols);
     for value in rows.values_mut() {
         *value = half * (2.0 * *value - 1.0);
     }
@@ -16,7 +16,7 @@ fn uniform(seed: u64, cols: usize, half: f32) -> Matrix {
 }
 
 fn normal(seed: u64, rows: usize, cols: usize, mean: f32, deviation: f32) -> Matrix {
-    let mut rows = Noise::new(seed, Purpose::Test, 0).normal(rows, cols);
+    let mut rows = Noise::new(seed, Purpose::DrawX, 0).normal(rows, cols);
     for value in rows.values_mut() {
         *value = mean + deviation * *value;
     }
@@ -40,19 +40,19 @@ fn quick() -> CompareOptions {
 }
 
 /// scikit-learn 1.9.1, `HistGradientBoostingClassifier()`, `StratifiedKFold(5, shuffle=True)`, pooled AUC, mean of three
-/// seeds on these very numbers: 0.5944 and 0.8134. No classifier can exceed 0.595 on average in the first case: the
+/// seeds on these very numbers: 0.5949 and 0.8212. No classifier can exceed 0.595 on average in the first case: the
 /// 19 % of the wide square outside the narrow one are all there is to see.
 #[test]
 fn sees_what_scikit_learn_sees() {
     let narrow = trees(&uniform(1, 2, 1.0), &uniform(2, 2, 0.9));
-    assert!(narrow.auc.value > 0.5944 - 0.01, "{narrow:?}");
+    assert!(narrow.auc.value > 0.5949 - 0.01, "{narrow:?}");
     assert!(narrow.auc.value < 0.595 + 4.0 * narrow.auc.standard_error);
     let shape = trees(&uniform(3, 5, 3.0), &normal(4, ROWS, 5, 0.0, 3f32.sqrt()));
-    assert!(shape.auc.value > 0.8134 - 0.01, "{shape:?}");
+    assert!(shape.auc.value > 0.8212 - 0.01, "{shape:?}");
 }
 
 /// Equal laws in 2, 5 and 8 dimensions: the deviation of the AUC is about 0.005, so 0.01 are two deviations; the seeds are
-/// fixed. scikit-learn on the same numbers: 0.497 to 0.508.
+/// fixed. scikit-learn on the same numbers: 0.494 to 0.505.
 #[test]
 fn equal_laws_cannot_be_told_apart() {
     let pairs = [
