@@ -43,7 +43,8 @@ class Tuned:
     """The same with the first layers split, for observations of two dimensions."""
 
     def __init__(self, flow: Coupling) -> None:
-        self.nets = [(net[0], net[2], net[4]) for layer in flow.layers for net in (layer.s, layer.t)]
+        nets = [net for layer in flow.layers for net in (layer.s, layer.t)]
+        self.nets = [(net[0], net[2], net[4]) for net in nets]
         self.from_x = torch.cat([first.weight[:, 1:] for first, _, _ in self.nets]).t().contiguous()
         self.biases = torch.cat([first.bias for first, _, _ in self.nets])
         self.from_y = [first.weight[:, 0].contiguous() for first, _, _ in self.nets]
