@@ -11,7 +11,7 @@ from coupling import Coupling, golden, two_moons_surrogate, weights_of
 from umnn import Umnn, log_normal
 
 
-# See the golden files' README: their weight gradients agree with a float64 computation to 3e-4 only.
+# The golden files' weight gradients agree with a float64 computation to 3e-4 only (their README).
 WEIGHT_GRADIENTS = 5e-4
 
 

@@ -46,7 +46,8 @@ class Row:
         value = "-" if self.value is None else f"{self.value:.2f}{self.unit}"
         target = "" if self.target is None else f">= {self.target:g}{self.unit}"
         if self.target is not None:
-            target += " not measured" if self.value is None else " missed" if self.missed else " met"
+            verdict = "missed" if self.missed else "met"
+            target += " not measured" if self.value is None else f" {verdict}"
         return [self.work, milliseconds(self.torch), milliseconds(self.neb), value, target]
 
 
