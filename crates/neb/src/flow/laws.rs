@@ -106,11 +106,10 @@ fn check_gradients<M: ConditionalDensity>(name: &str, mut model: M) {
         &mut d_context,
         true,
     );
-    assert_eq!(
-        value,
-        model.log_prob(&v, &context, &mut workspace),
-        "{name}"
-    );
+    let again = model.log_prob(&v, &context, &mut workspace);
+    for (taped, plain) in value.0.iter().zip(again.0) {
+        assert!((taped - plain).abs() < 1e-4, "{name}: {taped} or {plain}");
+    }
     let mut gradient = vec![0.0; model.parameters().len()];
     model.collect_gradient(&mut workspace, &mut gradient);
 
