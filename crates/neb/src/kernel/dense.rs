@@ -2,7 +2,7 @@
 //!
 //! Weights are packed in *panels* of [`PANEL`] outputs, so that one pass over the inputs feeds
 //! that many accumulators from registers. A layer packs W for the forward pass and Wᵀ for the backward
-//! pass; [`outer`] accumulates the weight gradient.
+//! pass; [`weight_gradient`] accumulates the weight gradient.
 
 use fearless_simd::prelude::*;
 use fearless_simd::{Simd, f32x16};
@@ -15,6 +15,31 @@ const PANEL: usize = 6;
 /// Weights below this size are packed as zero: denormals slow the kernel several times over.
 const NEGLIGIBLE: f32 = 1e-20;
 
+#[inline(always)]
+fn without_denormals(w: f32) -> f32 {
+    if w.abs() < NEGLIGIBLE { 0.0 } else { w }
+}
+
+/// A block of consecutive columns of a row-major matrix.
+pub(crate) struct Block<'a> {
+    /// The whole matrix.
+    pub values: &'a [f32],
+    /// Columns of the whole matrix.
+    pub stride: usize,
+    /// Its first column.
+    pub first: usize,
+    /// Its columns.
+    pub columns: usize,
+    /// Its rows.
+    pub rows: usize,
+}
+
+impl Block<'_> {
+    fn row(&self, row: usize) -> &[f32] {
+        &self.values[row * self.stride + self.first..][..self.columns]
+    }
+}
+
 /// A weight matrix (outputs × inputs) in panels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Panels {
@@ -24,24 +49,36 @@ pub(crate) struct Panels {
 }
 
 impl Panels {
-    /// Packs the matrix whose entry (output, input) is `weight(output, input)`, reusing memory.
-    pub(crate) fn pack(
-        &mut self,
-        outputs: usize,
-        inputs: usize,
-        weight: impl Fn(usize, usize) -> f32,
-    ) {
+    /// Packs the matrix W (outputs × inputs) given row by row, `stride` apart, from column `first` on; `transposed`
+    /// packs Wᵀ instead. Memory is re-used.
+    pub(crate) fn pack(&mut self, matrix: &Block, transposed: bool) {
+        let (outputs, inputs) = if transposed {
+            (matrix.columns, matrix.rows)
+        } else {
+            (matrix.rows, matrix.columns)
+        };
         self.inputs = inputs;
         self.outputs = outputs;
-        self.weights.clear();
-        self.weights.reserve(inputs * outputs);
+        self.weights.resize(inputs * outputs, 0.0);
+        let mut panels = &mut self.weights[..];
         for first in (0..outputs).step_by(PANEL) {
             let width = PANEL.min(outputs - first);
-            for input in 0..inputs {
-                self.weights.extend((0..width).map(|j| {
-                    let w = weight(first + j, input);
-                    if w.abs() < NEGLIGIBLE { 0.0 } else { w }
-                }));
+            let (panel, rest) = std::mem::take(&mut panels).split_at_mut(width * inputs);
+            panels = rest;
+            if transposed {
+                for (input, out) in panel.chunks_exact_mut(width).enumerate() {
+                    let row = &matrix.row(input)[first..first + width];
+                    for (out, &w) in out.iter_mut().zip(row) {
+                        *out = without_denormals(w);
+                    }
+                }
+            } else {
+                for j in 0..width {
+                    let row = matrix.row(first + j);
+                    for (out, &w) in panel.chunks_exact_mut(width).zip(row) {
+                        out[j] = without_denormals(w);
+                    }
+                }
             }
         }
     }
@@ -166,13 +203,79 @@ impl<S: Simd> Finish<S> for Added<'_> {
     }
 }
 
-/// Lanes a row of `inputs` weight gradients takes in [`outer`]'s accumulator.
-pub(crate) fn padded_lanes(inputs: usize) -> usize {
-    inputs.div_ceil(LANES)
+/// Up to so many inputs, weight gradients are summed lane by lane, one lane per weight, without [`transpose`].
+pub(crate) const FEW_INPUTS: usize = 4;
+
+/// Lanes the weight gradients of one output with so many inputs take in an accumulator.
+pub(crate) fn gradient_lanes(inputs: usize) -> usize {
+    if inputs <= FEW_INPUTS {
+        inputs
+    } else {
+        inputs.div_ceil(LANES)
+    }
+}
+
+/// Lanes [`transpose`] writes for so many units.
+pub(crate) fn transposed_lanes(units: usize) -> usize {
+    units.div_ceil(LANES) * LANES
+}
+
+/// gradient\[o\]\[i\] += Σ_rows delta\[o\]\[row\] · input\[i\]\[row\], in the accumulator's form.
+#[inline(always)]
+pub(crate) fn weight_gradient<S: Simd>(
+    simd: S,
+    delta: &[Lane],
+    input: &[Lane],
+    transposed: &mut [Lane],
+    gradient: &mut [Lane],
+) {
+    if input.is_empty() {
+    } else if input.len() <= FEW_INPUTS {
+        for (delta, sums) in delta.iter().zip(gradient.chunks_exact_mut(input.len())) {
+            let delta = f32x16::load_array_ref(simd, &delta.0);
+            for (sum, input) in sums.iter_mut().zip(input) {
+                let input = f32x16::load_array_ref(simd, &input.0);
+                let before = f32x16::load_array_ref(simd, &sum.0);
+                input.mul_add(delta, before).store_array(&mut sum.0);
+            }
+        }
+    } else {
+        let transposed = &mut transposed[..transposed_lanes(input.len())];
+        transpose(input, transposed);
+        outer(simd, delta, transposed, gradient);
+    }
+}
+
+/// Adds an accumulator's sums to the columns `first ..` of a row-major gradient.
+pub(crate) fn add_gradient(
+    gradient: &[Lane],
+    inputs: usize,
+    flat: &mut [f32],
+    stride: usize,
+    first: usize,
+) {
+    if inputs == 0 {
+        return;
+    }
+    let rows = gradient.chunks_exact(gradient_lanes(inputs));
+    for (lanes, row) in rows.zip(flat.chunks_exact_mut(stride)) {
+        let row = &mut row[first..first + inputs];
+        if inputs <= FEW_INPUTS {
+            for (into, lane) in row.iter_mut().zip(lanes) {
+                *into += lane.0.iter().sum::<f32>();
+            }
+        } else {
+            for (into, lane) in row.chunks_mut(LANES).zip(lanes) {
+                for (into, value) in into.iter_mut().zip(&lane.0) {
+                    *into += value;
+                }
+            }
+        }
+    }
 }
 
 /// The tile with rows and units exchanged: block b, lane r holds units 16b .. 16b + 16 of row r.
-pub(crate) fn transpose(units: &[Lane], blocks: &mut [Lane]) {
+fn transpose(units: &[Lane], blocks: &mut [Lane]) {
     for (block, units) in blocks.chunks_exact_mut(LANES).zip(units.chunks(LANES)) {
         for (column, unit) in units.iter().enumerate() {
             for row in 0..LANES {
@@ -185,14 +288,10 @@ pub(crate) fn transpose(units: &[Lane], blocks: &mut [Lane]) {
     }
 }
 
-/// gradient[o][i] += Σ_rows delta[o][row] · input[i][row], the input given by [`transpose`];
-/// the gradient of output o starts at lane o · [`padded_lanes`].
+/// [`weight_gradient`] of many inputs, given by [`transpose`]: 16 inputs in the lanes.
 #[inline(always)]
-pub(crate) fn outer<S: Simd>(simd: S, delta: &[Lane], transposed: &[Lane], gradient: &mut [Lane]) {
+fn outer<S: Simd>(simd: S, delta: &[Lane], transposed: &[Lane], gradient: &mut [Lane]) {
     let blocks = transposed.len() / LANES;
-    if blocks == 0 {
-        return;
-    }
     let mut deltas = delta.chunks_exact(PANEL);
     let mut gradients = gradient.chunks_exact_mut(PANEL * blocks);
     for (delta, gradient) in (&mut deltas).zip(&mut gradients) {

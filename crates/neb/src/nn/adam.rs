@@ -1,5 +1,9 @@
 //! Adam (Kingma and Ba 2015), with weight decay added to the gradient (L2) or decoupled from it (AdamW).
 
+use fearless_simd::dispatch;
+
+use crate::kernel::level;
+
 /// How weight decay enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -69,11 +73,7 @@ impl Adam {
         parameters: &mut [f32],
         gradient: &mut [f32],
     ) -> f64 {
-        let norm = gradient
-            .iter()
-            .map(|&g| f64::from(g) * f64::from(g))
-            .sum::<f64>()
-            .sqrt();
+        let norm = sum_of_squares(gradient).sqrt();
         if config.clip_norm > 0.0 && norm > f64::from(config.clip_norm) {
             let factor = (f64::from(config.clip_norm) / norm) as f32;
             for g in gradient.iter_mut() {
@@ -90,15 +90,35 @@ impl Adam {
             Decay::L2 => (config.weight_decay, 0.0),
             Decay::Decoupled => (0.0, rate * config.weight_decay),
         };
-        let moments = self.mean.iter_mut().zip(&mut self.square);
-        for ((p, &mut g), (mean, square)) in parameters.iter_mut().zip(gradient).zip(moments) {
-            let g = g + l2 * *p;
-            *mean = config.beta1 * *mean + (1.0 - config.beta1) * g;
-            *square = config.beta2 * *square + (1.0 - config.beta2) * g * g;
-            *p -= decoupled * *p + step * *mean / (square.sqrt() * root + config.epsilon);
-        }
+        let (mean, square) = (&mut self.mean[..], &mut self.square[..]);
+        let (beta1, beta2, epsilon) = (config.beta1, config.beta2, config.epsilon);
+        // Plain loops, compiled for the machine's vectors by the dispatch around them.
+        dispatch!(level(), _simd => {
+            let moments = mean.iter_mut().zip(square);
+            for ((p, &mut g), (mean, square)) in parameters.iter_mut().zip(gradient).zip(moments) {
+                let g = g + l2 * *p;
+                *mean = beta1 * *mean + (1.0 - beta1) * g;
+                *square = beta2 * *square + (1.0 - beta2) * g * g;
+                *p -= decoupled * *p + step * *mean / (square.sqrt() * root + epsilon);
+            }
+        });
         norm
     }
+}
+
+/// Σ v², in eight partial sums.
+fn sum_of_squares(values: &[f32]) -> f64 {
+    let (chunks, rest) = values.as_chunks::<8>();
+    let mut sums = [0.0f64; 8];
+    dispatch!(level(), _simd => {
+        for chunk in chunks {
+            for (sum, &v) in sums.iter_mut().zip(chunk) {
+                *sum += f64::from(v) * f64::from(v);
+            }
+        }
+    });
+    let rest = rest.iter().map(|&v| f64::from(v) * f64::from(v));
+    sums.into_iter().chain(rest).sum()
 }
 
 #[cfg(test)]

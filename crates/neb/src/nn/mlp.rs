@@ -10,9 +10,10 @@ use super::activation::{Activate, Activation};
 use super::parameters::Layout;
 use crate::Stream;
 use crate::kernel::dense::{
-    Added, Panels, Plain, Scaled, Start, dense, outer, padded_lanes, transpose,
+    Added, Block, Panels, Plain, Scaled, Start, add_gradient, dense, gradient_lanes,
+    transposed_lanes, weight_gradient,
 };
-use crate::kernel::{LANES, Lane, level};
+use crate::kernel::{Lane, level};
 
 /// Sizes of a network.
 #[derive(Clone, Debug)]
@@ -143,29 +144,33 @@ impl Mlp {
             let stride = self.stride(l);
             let layer = &mut self.layers[l];
             let weights = &parameters[layer.weight..layer.weight + stride * layer.outputs];
-            let mask = std::mem::take(&mut layer.mask);
-            let entry = |output: usize, input: usize| {
-                let at = output * stride + input;
-                if mask.is_empty() || mask[at] {
-                    weights[at]
-                } else {
-                    0.0
-                }
+            let masked: Vec<f32>;
+            let values = if layer.mask.is_empty() {
+                weights
+            } else {
+                let kept = weights.iter().zip(&layer.mask);
+                masked = kept.map(|(&w, &keep)| if keep { w } else { 0.0 }).collect();
+                &masked
             };
-            let (inputs, outputs) = (layer.inputs, layer.outputs);
-            layer.forward.pack(outputs, inputs, entry);
-            layer.backward.pack(inputs, outputs, |i, o| entry(o, i));
+            let block = |first, columns| Block {
+                values,
+                stride,
+                first,
+                columns,
+                rows: layer.outputs,
+            };
+            let free = block(0, layer.inputs);
+            layer.forward.pack(&free, false);
+            layer.backward.pack(&free, true);
+            if l == 0 {
+                let shared = block(layer.inputs, context);
+                self.context_forward.pack(&shared, false);
+                self.context_backward.pack(&shared, true);
+            }
             layer.biases.clear();
             layer
                 .biases
-                .extend_from_slice(&parameters[layer.bias..layer.bias + outputs]);
-            if l == 0 {
-                self.context_forward
-                    .pack(outputs, context, |o, c| entry(o, inputs + c));
-                self.context_backward
-                    .pack(context, outputs, |c, o| entry(o, inputs + c));
-            }
-            self.layers[l].mask = mask;
+                .extend_from_slice(&parameters[layer.bias..layer.bias + layer.outputs]);
         }
     }
 
@@ -180,14 +185,14 @@ impl Mlp {
             slopes: hidden.iter().map(|&n| lanes(n)).collect(),
             delta: lanes(widest),
             next_delta: lanes(widest),
-            transposed: lanes(padded_lanes(inputs) * LANES),
+            transposed: lanes(transposed_lanes(inputs)),
         }
     }
 
     /// Zeroed sums of weight gradients.
     pub(crate) fn new_gradient(&self) -> MlpGradient {
         let lanes =
-            |outputs: usize, inputs: usize| vec![Lane::ZERO; outputs * padded_lanes(inputs)];
+            |outputs: usize, inputs: usize| vec![Lane::ZERO; outputs * gradient_lanes(inputs)];
         MlpGradient {
             weights: self
                 .layers
@@ -299,14 +304,8 @@ impl Mlp {
                 } else {
                     &tape.activations[l - 1]
                 };
-                let blocks = padded_lanes(layer.inputs) * LANES;
-                transpose(input, &mut tape.transposed[..blocks]);
-                outer(
-                    simd,
-                    delta,
-                    &tape.transposed[..blocks],
-                    &mut gradient.weights[l],
-                );
+                let sums = &mut gradient.weights[l];
+                weight_gradient(simd, delta, input, &mut tape.transposed, sums);
                 add_lanes(&mut gradient.biases[l], delta);
             }
             if l == 0 {
@@ -339,9 +338,8 @@ impl Mlp {
         }
         dispatch!(level(), simd => {
             if let Some(gradient) = gradient {
-                let blocks = padded_lanes(self.shape.context) * LANES;
-                transpose(context, &mut tape.transposed[..blocks]);
-                outer(simd, d_share, &tape.transposed[..blocks], &mut gradient.context);
+                let sums = &mut gradient.context;
+                weight_gradient(simd, d_share, context, &mut tape.transposed, sums);
             }
             dense(simd, &self.context_backward, Start::Zero, d_share, &mut Added(d_context));
         });
@@ -352,10 +350,10 @@ impl Mlp {
         for (l, layer) in self.layers.iter().enumerate() {
             let stride = self.stride(l);
             let weights = &mut flat[layer.weight..layer.weight + stride * layer.outputs];
-            add_padded(&gradient.weights[l], layer.inputs, weights, stride, 0);
+            add_gradient(&gradient.weights[l], layer.inputs, weights, stride, 0);
             if l == 0 {
                 let context = self.shape.context;
-                add_padded(&gradient.context, context, weights, stride, layer.inputs);
+                add_gradient(&gradient.context, context, weights, stride, layer.inputs);
             }
             for (weight, _) in weights
                 .iter_mut()
@@ -388,19 +386,6 @@ pub(crate) fn add_lanes(into: &mut [Lane], from: &[Lane]) {
     for (into, from) in into.iter_mut().zip(from) {
         for (into, from) in into.0.iter_mut().zip(from.0) {
             *into += from;
-        }
-    }
-}
-
-fn add_padded(padded: &[Lane], inputs: usize, flat: &mut [f32], stride: usize, first: usize) {
-    if inputs == 0 {
-        return;
-    }
-    let rows = padded.chunks_exact(padded_lanes(inputs));
-    for (lanes, row) in rows.zip(flat.chunks_exact_mut(stride)) {
-        let values = lanes.iter().flat_map(|lane| lane.0);
-        for (into, value) in row[first..first + inputs].iter_mut().zip(values) {
-            *into += value;
         }
     }
 }
