@@ -98,7 +98,7 @@ impl Coupling {
         self.nets.iter().map(|net| net.shape().outputs).sum()
     }
 
-    /// Tape: the staying half, the moving half before and after the move, raw network outputs, their gradient.
+    /// Tape: the staying half, the moving half, slopes, raw network outputs, their gradient.
     fn places(&self) -> Places {
         let moving = self.stay;
         Places {
@@ -132,6 +132,47 @@ impl Coupling {
     }
 }
 
+impl Coupling {
+    /// Through the movers: `d_moved` from u to v in place, and the gradient of the networks' outputs onto the tape.
+    fn move_backward(&self, d_moved: &mut [Lane], d_log_det: &Lane, tape: &mut LayerTape) {
+        let places = self.places();
+        let (front, raw) = tape.lanes.split_at_mut(places.raw);
+        let (raw, rest) = raw.split_at_mut(self.raw_len());
+        let d_raw = &mut rest[..self.raw_len()];
+        let moving = &front[places.moving..places.moving + self.moving()];
+        dispatch!(level(), simd => match self.mover {
+            Mover::Affine => affine_backward(simd, raw, moving, d_moved, d_log_det, d_raw),
+            Mover::Spline(spline) => {
+                spline::backward(simd, spline, raw, moving, d_moved, d_log_det, d_raw);
+            }
+        });
+    }
+
+    /// Through the networks, from the gradient of their outputs on the tape: adds to the staying half of `d_v`.
+    fn nets_backward(
+        &self,
+        d_v: &mut [Lane],
+        tape: &mut LayerTape,
+        d_share: &mut [Lane],
+        mut gradient: Option<&mut LayerGradient>,
+    ) {
+        let places = self.places();
+        let (front, rest) = tape.lanes.split_at_mut(places.raw + self.raw_len());
+        let free = &front[places.stay..self.stay];
+        let mut d_raw = &rest[..self.raw_len()];
+        let d_stay = &mut d_v[..self.stay];
+        let mut d_share = d_share;
+        for (n, (net, net_tape)) in self.nets.iter().zip(&mut tape.nets).enumerate() {
+            let (this_share, rest) = d_share.split_at_mut(net.share_len());
+            let (d_out, rest_raw) = d_raw.split_at(net.shape().outputs);
+            let gradient = gradient.as_deref_mut().map(|nets| &mut nets[n]);
+            net.backward(free, d_out, net_tape, d_stay, this_share, gradient);
+            d_share = rest;
+            d_raw = rest_raw;
+        }
+    }
+}
+
 impl Bijection for Coupling {
     fn nets(&self) -> &[Mlp] {
         &self.nets
@@ -146,7 +187,7 @@ impl Bijection for Coupling {
     }
 
     fn tape_lanes(&self) -> usize {
-        self.places().raw + 2 * self.raw_len() + self.stay
+        self.places().raw + 2 * self.raw_len()
     }
 
     fn share(&self, context: &[Lane], share: &mut [Lane], _tape: &mut LayerTape, _taped: bool) {
@@ -198,35 +239,45 @@ impl Bijection for Coupling {
         d_log_det: &Lane,
         tape: &mut LayerTape,
         d_share: &mut [Lane],
-        mut gradient: Option<&mut LayerGradient>,
+        gradient: Option<&mut LayerGradient>,
     ) {
         debug_assert_eq!(share.len(), self.share_len());
+        self.move_backward(&mut d_v[self.stay..], d_log_det, tape);
+        self.nets_backward(d_v, tape, d_share, gradient);
+        self.swap_back(d_v);
+    }
+
+    fn backward_inverse(
+        &self,
+        d_v: &mut [Lane],
+        tape: &mut LayerTape,
+        d_share: &mut [Lane],
+        gradient: Option<&mut LayerGradient>,
+    ) {
+        self.swap(d_v);
         let places = self.places();
-        let (front, raw) = tape.lanes.split_at_mut(places.raw);
-        let (raw, rest) = raw.split_at_mut(self.raw_len());
-        let (d_raw, d_stay) = rest.split_at_mut(self.raw_len());
-        let moving = &front[places.moving..places.moving + self.moving()];
+        let moving = places.moving..places.moving + self.moving();
+        let slopes = places.raw - self.moving()..places.raw;
+        tape.lanes.copy_within(moving, slopes.start);
+        let raw = places.raw..places.raw + self.raw_len();
+        let (front, back) = tape.lanes.split_at_mut(places.raw);
+        let slope = &mut front[slopes];
+        let raw = &back[..raw.len()];
         let d_moved = &mut d_v[self.stay..];
-        dispatch!(level(), simd => match self.mover {
-            Mover::Affine => affine_backward(simd, raw, moving, d_moved, d_log_det, d_raw),
-            Mover::Spline(spline) => {
-                spline::backward(simd, spline, raw, moving, d_moved, d_log_det, d_raw);
+        dispatch!(level(), simd => {
+            match self.mover {
+                Mover::Affine => affine_slopes(simd, raw, slope),
+                Mover::Spline(spline) => spline::slopes(simd, spline, raw, slope),
+            }
+            for (d, slope) in d_moved.iter_mut().zip(slope.iter()) {
+                let slope = f32x16::load_array_ref(simd, &slope.0);
+                let value = f32x16::load_array_ref(simd, &d.0) / slope;
+                value.store_array(&mut d.0);
             }
         });
-        let free = &front[places.stay..self.stay];
-        d_stay.copy_from_slice(&d_v[..self.stay]);
-        let mut d_share = d_share;
-        let mut d_raw = &*d_raw;
-        for (n, (net, net_tape)) in self.nets.iter().zip(&mut tape.nets).enumerate() {
-            let (this_share, rest) = d_share.split_at_mut(net.share_len());
-            let (d_out, rest_raw) = d_raw.split_at(net.shape().outputs);
-            let gradient = gradient.as_deref_mut().map(|nets| &mut nets[n]);
-            net.backward(free, d_out, net_tape, d_stay, this_share, gradient);
-            d_share = rest;
-            d_raw = rest_raw;
-        }
-        d_v[..self.stay].copy_from_slice(d_stay);
-        self.swap_back(d_v);
+        let mut opposite: Vec<Lane> = d_moved.iter().map(|l| Lane(l.0.map(|g| -g))).collect();
+        self.move_backward(&mut opposite, &Lane::ZERO, tape);
+        self.nets_backward(d_v, tape, d_share, gradient);
     }
 
     fn backward_share(
@@ -265,6 +316,15 @@ fn affine_forward<S: Simd>(simd: S, raw: &[Lane], moved: &mut [Lane], log_det: &
         sum += s;
     }
     sum.store_array(&mut log_det.0);
+}
+
+/// v ↦ ∂u/∂v in place.
+#[inline(always)]
+fn affine_slopes<S: Simd>(simd: S, raw: &[Lane], moving: &mut [Lane]) {
+    for (v, r) in moving.iter_mut().zip(raw) {
+        let s = soft_clamp(f32x16::load_array_ref(simd, &r.0));
+        math::exp(s).store_array(&mut v.0);
+    }
 }
 
 #[inline(always)]

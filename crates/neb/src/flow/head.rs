@@ -62,9 +62,9 @@ impl Bijection for GaussianHead {
         triangle_parameters(self.dim)
     }
 
-    /// The network's own share, and v − μ.
+    /// The network's own share and its gradient, v − μ, and the share of the last taped pass.
     fn tape_lanes(&self) -> usize {
-        2 * self.net[0].share_len() + self.dim
+        2 * self.net[0].share_len() + self.dim + self.share_len()
     }
 
     fn share(&self, context: &[Lane], share: &mut [Lane], tape: &mut LayerTape, taped: bool) {
@@ -80,10 +80,13 @@ impl Bijection for GaussianHead {
         share: &[Lane],
         log_det: &mut Lane,
         tape: &mut LayerTape,
-        _taped: bool,
+        taped: bool,
     ) {
         let at = 2 * self.net[0].share_len();
-        let centred = &mut tape.lanes[at..at + self.dim];
+        let (centred, kept) = tape.lanes[at..].split_at_mut(self.dim);
+        if taped {
+            kept.copy_from_slice(share);
+        }
         dispatch!(level(), simd => triangle_forward(simd, share, v, centred, log_det));
     }
 
@@ -105,6 +108,23 @@ impl Bijection for GaussianHead {
         dispatch!(level(), simd => triangle_backward(
             simd, share, centred, d_v, d_log_det, d_share
         ));
+    }
+
+    fn backward_inverse(
+        &self,
+        d_v: &mut [Lane],
+        tape: &mut LayerTape,
+        d_share: &mut [Lane],
+        _gradient: Option<&mut LayerGradient>,
+    ) {
+        let at = 2 * self.net[0].share_len();
+        let kept = &tape.lanes[at..];
+        let (centred, share) = kept.split_at(self.dim);
+        dispatch!(level(), simd => {
+            triangle_solve_transposed(simd, share, d_v);
+            let mut d_u: Vec<Lane> = d_v.iter().map(|lane| Lane(lane.0.map(|g| -g))).collect();
+            triangle_backward(simd, share, centred, &mut d_u, &Lane::ZERO, d_share);
+        });
     }
 
     fn backward_share(
@@ -177,6 +197,19 @@ fn triangle_inverse<S: Simd>(simd: S, share: &[Lane], v: &mut [Lane]) {
         let scale = math::exp(-load(simd, &share[dim + i]));
         rest.mul_add(scale, load(simd, &share[i]))
             .store_array(&mut v[i].0);
+    }
+}
+
+/// g ↦ A⁻ᵀ g.
+#[inline(always)]
+fn triangle_solve_transposed<S: Simd>(simd: S, share: &[Lane], g: &mut [Lane]) {
+    let dim = g.len();
+    for j in (0..dim).rev() {
+        let mut rest = load(simd, &g[j]);
+        for i in j + 1..dim {
+            rest -= load(simd, &share[below_diagonal(dim, i, j)]) * load(simd, &g[i]);
+        }
+        (rest * math::exp(-load(simd, &share[dim + j]))).store_array(&mut g[j].0);
     }
 }
 

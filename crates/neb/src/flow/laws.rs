@@ -192,6 +192,57 @@ fn inverse_undoes_forward() {
     });
 }
 
+/// Σ c·T⁻¹(u): its gradient with respect to u and the parameters against differences.
+#[test]
+fn gradients_of_the_inverse() {
+    for_all_flows(|name, mut flow| {
+        let mut u = tile(flow.dim(), 1);
+        let context = tile(flow.context(), 2);
+        let direction = tile(flow.dim(), 3);
+        let mut workspace = flow.workspace();
+        let value = |flow: &Flow, u: &[Lane], workspace: &mut _| {
+            let mut v = u.to_vec();
+            flow.sample(&mut v, &Lane::ZERO, &context, workspace);
+            let sum: f64 = v.iter().zip(&direction).map(|(v, c)| weighted_sum(v, c)).sum();
+            (sum, v)
+        };
+        let (_, v) = value(&flow, &u, &mut workspace);
+        let mut d_u = direction.clone();
+        let mut d_context = context.clone();
+        flow.backward_inverse(&v, &context, &mut workspace, &mut d_u, &mut d_context, true);
+        let mut gradient = vec![0.0; flow.parameters().len()];
+        flow.collect_gradient(&mut workspace, &mut gradient);
+        let mut numeric = Vec::new();
+        for d in 0..u.len() {
+            for lane in 0..LANES {
+                numeric.push(difference(|shift| {
+                    let kept = u[d].0[lane];
+                    u[d].0[lane] = kept + shift;
+                    let sum = value(&flow, &u, &mut workspace).0;
+                    u[d].0[lane] = kept;
+                    sum
+                }));
+            }
+        }
+        let analytic: Vec<f64> = d_u.iter().flat_map(|l| l.0.map(f64::from)).collect();
+        assert_close(&format!("{name}: d/du"), &analytic, &numeric);
+        let chosen: Vec<usize> = (0..gradient.len()).step_by(7).collect();
+        let mut numeric = Vec::new();
+        for &p in &chosen {
+            numeric.push(difference(|shift| {
+                let kept = flow.parameters()[p];
+                flow.parameters_mut()[p] = kept + shift;
+                flow.refresh();
+                let sum = value(&flow, &u, &mut workspace).0;
+                flow.parameters_mut()[p] = kept;
+                sum
+            }));
+        }
+        let analytic: Vec<f64> = chosen.iter().map(|&p| f64::from(gradient[p])).collect();
+        assert_close(&format!("{name}: d/dparameters"), &analytic, &numeric);
+    });
+}
+
 /// ∫ q(v|c) dv = 1 by the midpoint rule, dimensions 1 and 2.
 #[test]
 fn densities_integrate_to_one() {

@@ -67,6 +67,18 @@ pub(crate) trait Bijection: Send + Sync + std::fmt::Debug {
         gradient: Option<&mut LayerGradient>,
     );
 
+    /// In place from the gradient with respect to v = T⁻¹(u) to the one with respect to u, the tape being that of a forward
+    /// pass at v; adds to `d_share` and, if asked for, to the weights' gradient.
+    ///
+    /// By u = T(v; θ) held fixed: ∂v/∂θ = −(∂T/∂v)⁻¹ ∂T/∂θ.
+    fn backward_inverse(
+        &self,
+        d_v: &mut [Lane],
+        tape: &mut LayerTape,
+        d_share: &mut [Lane],
+        gradient: Option<&mut LayerGradient>,
+    );
+
     /// From the gradient with respect to the share to the one with respect to the context (added).
     fn backward_share(
         &self,

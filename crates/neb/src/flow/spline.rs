@@ -179,6 +179,16 @@ pub(crate) fn forward<S: Simd>(
     sum.store_array(&mut log_det.0);
 }
 
+/// v ↦ ∂u/∂v in place.
+#[inline(always)]
+pub(crate) fn slopes<S: Simd>(simd: S, spline: Spline, raw: &[Lane], moving: &mut [Lane]) {
+    for (v, raw) in moving.iter_mut().zip(raw.chunks_exact(spline.parameters())) {
+        let mut log_slope = Lane::ZERO;
+        forward(simd, spline, raw, std::slice::from_mut(v), &mut log_slope);
+        math::exp(load(simd, &log_slope)).store_array(&mut v.0);
+    }
+}
+
 /// u ↦ v: the root of the quadratic of each bin, in the form that does not cancel.
 #[inline(always)]
 pub(crate) fn inverse<S: Simd>(simd: S, spline: Spline, raw: &[Lane], moved: &mut [Lane]) {

@@ -124,6 +124,47 @@ impl Flow {
         self.forward(v, &tape.share, &mut tape.layers, false)
     }
 
+    /// From the gradient with respect to v = T⁻¹(u) to the one with respect to u, in place; with `learn` adds to the weight
+    /// gradients kept in the workspace. `v` is where the inverse landed.
+    pub(crate) fn backward_inverse(
+        &self,
+        v: &[Lane],
+        context: &[Lane],
+        tape: &mut FlowTape,
+        d_v: &mut [Lane],
+        d_context: &mut [Lane],
+        learn: bool,
+    ) {
+        if learn {
+            self.ensure_gradients(tape);
+        }
+        self.compute_share(context, &mut tape.share, &mut tape.layers, true);
+        tape.v.copy_from_slice(v);
+        self.forward(&mut tape.v, &tape.share, &mut tape.layers, true);
+        d_context.fill(Lane::ZERO);
+        tape.d_share.fill(Lane::ZERO);
+        let mut start = 0;
+        for (l, layer) in self.layers.iter().enumerate() {
+            let range = start..start + layer.share_len();
+            start = range.end;
+            let d_share = &mut tape.d_share[range];
+            let layer_tape = &mut tape.layers[l];
+            let gradient = learn.then(|| &mut tape.gradients[l]);
+            layer.backward_inverse(d_v, layer_tape, d_share, gradient);
+            let gradient = learn.then(|| &mut tape.gradients[l]);
+            layer.backward_share(context, d_share, layer_tape, d_context, gradient);
+        }
+    }
+
+    fn ensure_gradients(&self, tape: &mut FlowTape) {
+        if tape.gradients.is_empty() {
+            let new = |layer: &Box<dyn Bijection>| -> LayerGradient {
+                layer.nets().iter().map(|net| net.new_gradient()).collect()
+            };
+            tape.gradients = self.layers.iter().map(new).collect();
+        }
+    }
+
     fn compute_share(
         &self,
         context: &[Lane],
@@ -225,11 +266,8 @@ impl ConditionalDensity for Flow {
         d_context: &mut [Lane],
         learn: bool,
     ) -> Lane {
-        if learn && tape.gradients.is_empty() {
-            let new = |layer: &Box<dyn Bijection>| -> LayerGradient {
-                layer.nets().iter().map(|net| net.new_gradient()).collect()
-            };
-            tape.gradients = self.layers.iter().map(new).collect();
+        if learn {
+            self.ensure_gradients(tape);
         }
         self.compute_share(context, &mut tape.share, &mut tape.layers, true);
         tape.v.copy_from_slice(v);

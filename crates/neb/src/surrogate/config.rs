@@ -66,7 +66,7 @@ impl ModelConfig {
         Self::Coupling {
             layers: 4,
             hidden: vec![64, 64],
-            head: vec![64, 64, 64],
+            head: vec![128, 128, 128],
             activation: Activation::Silu,
         }
     }
@@ -76,7 +76,7 @@ impl ModelConfig {
         Self::Spline {
             layers: 4,
             hidden: vec![64, 64],
-            head: vec![64, 64, 64],
+            head: vec![128, 128, 128],
             bins: 8,
             bound: 4.0,
             activation: Activation::Silu,
@@ -87,7 +87,7 @@ impl ModelConfig {
     pub fn mixture(components: usize) -> Self {
         Self::Mixture {
             components,
-            hidden: vec![64, 64, 64],
+            hidden: vec![128, 128, 128],
             noise: None,
         }
     }
@@ -214,8 +214,8 @@ impl Default for SurrogateConfig {
 
 fn default_training() -> TrainConfig {
     TrainConfig {
-        epochs: 60,
-        batch: 256,
+        epochs: 100,
+        batch: 128,
         rate: 3e-3,
         schedule: Schedule::Cosine { warm_up: 0.02 },
         adam: AdamConfig {
