@@ -17,9 +17,11 @@ pub mod simulator;
 pub mod source;
 mod store;
 pub mod surrogate;
+mod tempered;
 pub mod train;
 
 pub use error::{Error, Result};
 pub use likelihood::{Dims, Likelihood, PairWeights};
 pub use matrix::{Matrix, MatrixMut, Rows};
+pub use tempered::Tempered;
 pub use random::{Noise, Purpose, Stream};

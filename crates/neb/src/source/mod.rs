@@ -1,3 +1,64 @@
-//! Sources q(x): what the observations are believed to come from.
+//! Stage 2: sources q(x), what the observations are believed to come from.
+//!
+//! - [`Affine`]: scale and shift of a normal or uniform law, the simplest sources there are;
+//! - [`FlowSource`]: a spline or coupling flow, with a density;
+//! - [`particles`]: weights on given points, fitted by expectation-maximisation;
+//! - [`ladder`]: all of these, the simplest one that explains the observations.
 
+mod affine;
+mod file;
+mod flow;
+pub mod ladder;
+mod objective;
 pub mod particles;
+
+pub use affine::{Affine, Base};
+pub use file::{load_source, save_source};
+pub use flow::{FlowFit, FlowSource};
+pub use objective::{Estimator, MarginalObjective, Pull, power_for_effective_samples};
+
+use crate::{Matrix, MatrixMut, Noise, Rows};
+
+/// x = G_θ(z): draws, and the gradient of any function of the draws with respect to θ.
+pub trait Source: Send + Sync {
+    /// Dimension of x.
+    fn dim(&self) -> usize;
+
+    /// The parameters θ.
+    fn parameters(&self) -> &[f32];
+
+    /// Changes the parameters in place and brings everything derived from them up to date.
+    fn update(&mut self, change: &mut dyn FnMut(&mut [f32]));
+
+    /// Rows of base noise z for so many draws.
+    fn base(&self, rows: usize, noise: Noise) -> Matrix;
+
+    /// x = G_θ(z), row by row.
+    fn push(&self, z: Rows) -> Matrix;
+
+    /// Adds to `gradient` the gradient of a function of x = G_θ(z) whose gradient with respect to x is `dx`.
+    fn backward(&self, z: Rows, x: Rows, dx: Rows, gradient: &mut [f32]);
+
+    /// The source as a density, if it has one.
+    fn density(&self) -> Option<&dyn Density>;
+
+    /// So many draws.
+    fn sample(&self, rows: usize, noise: Noise) -> Matrix {
+        self.push(self.base(rows, noise).view())
+    }
+}
+
+/// A source whose density can be evaluated.
+pub trait Density: Source {
+    /// `out[i]` = log q(x_i); −∞ outside the support.
+    fn log_prob(&self, x: Rows, out: &mut [f32]);
+
+    /// Adds weight_i ∂ log q(x_i)/∂x_i to row i of `dx` and, if asked for, Σ_i weight_i ∂ log q(x_i)/∂θ to `gradient`.
+    fn backward_log_prob(
+        &self,
+        x: Rows,
+        weight: &[f32],
+        dx: MatrixMut,
+        gradient: Option<&mut [f32]>,
+    );
+}

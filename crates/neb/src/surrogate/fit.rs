@@ -13,9 +13,10 @@ const ROWS_PER_WORKER: usize = 64;
 /// The mean negative log-density of standardised pairs.
 pub(crate) struct PairsObjective<'a, M: ConditionalDensity> {
     model: &'a mut M,
-    /// Standardised v (y) and context (x), row by row.
+    /// Standardised v (y), row by row.
     v: &'a Matrix,
-    context: &'a Matrix,
+    /// Standardised context (x), row by row, for densities that have one.
+    context: Option<&'a Matrix>,
     workers: Vec<Worker<M>>,
     noise: Option<NoiseScale>,
     seed: u64,
@@ -63,7 +64,7 @@ impl<'a, M: ConditionalDensity> PairsObjective<'a, M> {
     pub(crate) fn new(
         model: &'a mut M,
         v: &'a Matrix,
-        context: &'a Matrix,
+        context: Option<&'a Matrix>,
         noise: Option<NoiseScale>,
         seed: u64,
     ) -> Self {
@@ -107,9 +108,11 @@ impl<'a, M: ConditionalDensity> PairsObjective<'a, M> {
                 worker.sum = 0.0;
                 for rows in rows.chunks(LANES) {
                     tile::gather(v.view(), rows, &mut worker.v);
-                    tile::gather(context.view(), rows, &mut worker.context);
+                    if let Some(context) = context {
+                        tile::gather(context.view(), rows, &mut worker.context);
+                    }
                     if let Some(noise) = noise {
-                        let tau_lane = context.cols();
+                        let tau_lane = worker.context.len() - 1;
                         for lane in 0..LANES {
                             let tau = match scale {
                                 Some(_) => noise.draw(stream.uniform() as f32),

@@ -81,7 +81,7 @@ impl Surrogate {
         let mut surrogate = Self::untrained(&config.model, pairs);
         let mut stream = Noise::new(seed, Purpose::Initialise, 0).stream(0);
         let noise = surrogate.noise();
-        let (v, context) = (&pairs.y_values, &pairs.x_values);
+        let (v, context) = (&pairs.y_values, Some(&pairs.x_values));
         let outcome = match &mut surrogate.body {
             Body::Flow(neural) => {
                 neural
