@@ -40,4 +40,21 @@ pub trait Likelihood: Send + Sync {
 
     /// One draw of y for each row of x.
     fn sample(&self, x: Rows, noise: Noise) -> Matrix;
+
+    /// The same likelihood with noise added to y, if it knows how.
+    fn widening(&self) -> Option<&dyn Widening> {
+        None
+    }
+}
+
+/// A likelihood that also knows the density of y + τ·noise: what a fit through a very narrow one begins with.
+pub trait Widening: Send + Sync {
+    /// Largest scale τ it knows.
+    fn largest_scale(&self) -> f32;
+
+    /// q_τ(y|x), the density of y_d + τ·deviation_d·N(0, 1).
+    fn widened(&self, tau: f32) -> Box<dyn Likelihood + '_>;
+
+    /// The deviation of each column of y in which τ is counted.
+    fn deviations(&self) -> &[f32];
 }

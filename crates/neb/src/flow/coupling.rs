@@ -174,6 +174,10 @@ impl Coupling {
 }
 
 impl Bijection for Coupling {
+    fn boxed_clone(&self) -> Box<dyn Bijection> {
+        Box::new(self.clone())
+    }
+
     fn nets(&self) -> &[Mlp] {
         &self.nets
     }

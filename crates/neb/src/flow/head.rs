@@ -50,6 +50,10 @@ impl GaussianHead {
 }
 
 impl Bijection for GaussianHead {
+    fn boxed_clone(&self) -> Box<dyn Bijection> {
+        Box::new(self.clone())
+    }
+
     fn nets(&self) -> &[Mlp] {
         &self.net
     }

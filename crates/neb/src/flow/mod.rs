@@ -89,11 +89,20 @@ pub(crate) trait Bijection: Send + Sync + std::fmt::Debug {
         gradient: Option<&mut LayerGradient>,
     );
 
+    /// A copy in a box of its own.
+    fn boxed_clone(&self) -> Box<dyn Bijection>;
+
     /// Memory for one tile's passes.
     fn new_tape(&self) -> LayerTape {
         LayerTape {
             nets: self.nets().iter().map(Mlp::new_tape).collect(),
             lanes: vec![Lane::ZERO; self.tape_lanes()],
         }
+    }
+}
+
+impl Clone for Box<dyn Bijection> {
+    fn clone(&self) -> Self {
+        self.boxed_clone()
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct FlowShape {
 }
 
 /// Maps in sequence, with their parameters.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Flow {
     dim: usize,
     context: usize,

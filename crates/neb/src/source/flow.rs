@@ -37,7 +37,7 @@ pub struct FlowFit {
 }
 
 /// A flow with a density.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FlowSource {
     pub(super) flow: Flow,
     pub(super) scaling: Scaling,

@@ -15,17 +15,16 @@ use serde::{Deserialize, Serialize};
 
 use super::affine::{Affine, Base};
 use super::flow::{FlowFit, FlowSource};
-use super::objective::{
-    Estimator, MarginalObjective, Pull, mean_with_floor, power_for_effective_samples,
-};
+use super::objective::{Estimator, MarginalObjective, Pull, mean_with_floor};
 use super::particles::{ParticleSettings, ParticleWeights, fit_particles};
+use super::view::{Width, narrowest_width};
 use super::{Density, Source};
 use crate::estimator::log_marginal_values;
 use crate::nn::adam::AdamConfig;
 use crate::nn::schedule::Schedule;
 use crate::scaling::Scaling;
 use crate::train::{self, Epoch, TrainConfig};
-use crate::{Error, Likelihood, Matrix, Noise, Purpose, Result, Rows, Tempered};
+use crate::{Error, Likelihood, Matrix, Noise, Purpose, Result, Rows};
 
 /// Settings of the ladder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -152,8 +151,8 @@ pub struct LadderReport {
     pub rungs: Vec<Rung>,
     /// Index of the winner.
     pub winner: usize,
-    /// The power the likelihood was raised to when rungs were judged; 1 is the likelihood itself.
-    pub power: f32,
+    /// By how much the likelihood was widened when rungs were judged.
+    pub width: Width,
     /// Effective number of particles after expectation-maximisation, and its iterations.
     pub particles: (f64, usize),
 }
@@ -222,13 +221,13 @@ pub fn climb(
         points,
         config,
         seed,
-        held: y.gather(&held_rows),
+        held_rows,
         symmetric: if config.symmetric.is_empty() {
             vec![false; dims.dx]
         } else {
             config.symmetric.clone()
         },
-        power: 1.0,
+        width: Width::None,
         rungs: Vec::new(),
         winner: 0,
         best: None,
@@ -241,7 +240,7 @@ pub fn climb(
         particles: (particles.effective_particles(), particles.iteration),
         rungs: climber.rungs,
         winner: climber.winner,
-        power: climber.power,
+        width: climber.width,
     };
     let (source, _) = climber
         .best
@@ -259,9 +258,9 @@ struct Climber<'a, 'w> {
     points: Rows<'a>,
     config: &'a LadderConfig,
     seed: u64,
-    held: Matrix,
+    held_rows: Vec<u32>,
     symmetric: Vec<bool>,
-    power: f32,
+    width: Width,
     rungs: Vec<Rung>,
     winner: usize,
     /// The best source so far and its held-out log-marginals.
@@ -279,12 +278,10 @@ struct Candidate {
 }
 
 impl Climber<'_, '_> {
-    /// The power at which these samples serve the observations.
-    fn choose_power(&self, x: Rows) -> f32 {
-        let some: Vec<u32> = (0..self.y.rows().min(256) as u32).collect();
-        let y = self.y.gather(&some);
+    /// The width at which these samples serve the observations.
+    fn choose_width(&self, x: Rows) -> Width {
         let wanted = self.config.effective_samples;
-        power_for_effective_samples(self.likelihood, y.view(), x, wanted)
+        narrowest_width(self.likelihood, self.y, x, wanted, self.seed)
     }
 
     fn affine_rungs(&mut self) -> Result<()> {
@@ -292,7 +289,7 @@ impl Climber<'_, '_> {
         let names: Vec<String> = (1..=self.points.cols()).map(|d| format!("x{d}")).collect();
         let start = Scaling::measure(self.points, &all, &names)?;
         let few: Vec<u32> = (0..self.points.rows().min(self.config.affine_k) as u32).collect();
-        self.power = self.choose_power(self.points.gather(&few).view());
+        self.width = self.choose_width(self.points.gather(&few).view());
         let mut candidates = Vec::new();
         for (base, name) in [
             (Base::Normal, "affine of normal"),
@@ -304,7 +301,7 @@ impl Climber<'_, '_> {
             let entropy = self.config.entropy;
             self.train_affine(&mut source, name, 3, 3e-2, entropy)?;
             source = source.scales_only(false);
-            self.adapt_power(&source);
+            self.narrow(&source);
             let (effective_samples, history) =
                 self.train_affine(&mut source, name, 4, 1.5e-2, 0.2 * entropy)?;
             candidates.push(Candidate {
@@ -316,7 +313,7 @@ impl Climber<'_, '_> {
             });
         }
         for candidate in &candidates {
-            self.adapt_power(candidate.source.source());
+            self.narrow(candidate.source.source());
         }
         for candidate in candidates {
             self.judge(candidate, 0.0)?;
@@ -324,11 +321,14 @@ impl Climber<'_, '_> {
         Ok(())
     }
 
-    /// Raises the power if the source's own samples allow it.
-    fn adapt_power(&mut self, source: &dyn Source) {
+    /// Narrows the width if the source's own samples allow it.
+    fn narrow(&mut self, source: &dyn Source) {
         let noise = Noise::new(self.seed, Purpose::SourceNoise, u64::MAX);
         let x = source.sample(self.config.affine_k, noise);
-        self.power = self.power.max(self.choose_power(x.view()));
+        let width = self.choose_width(x.view());
+        if width.narrower_than(self.width) {
+            self.width = width;
+        }
     }
 
     fn train_affine(
@@ -339,8 +339,8 @@ impl Climber<'_, '_> {
         rate: f64,
         entropy: f64,
     ) -> Result<(f64, Vec<Epoch>)> {
-        let batch = self.config.batch.min(self.y.rows() - self.held.rows());
-        let steps = (epochs * (self.y.rows() - self.held.rows()) / batch) as u64;
+        let batch = self.config.batch.min(self.y.rows() - self.held_rows.len());
+        let steps = (epochs * (self.y.rows() - self.held_rows.len()) / batch) as u64;
         let pull = Pull {
             entropy,
             towards: None,
@@ -359,11 +359,12 @@ impl Climber<'_, '_> {
         k: usize,
         config: TrainConfig,
     ) -> Result<(f64, Vec<Epoch>)> {
+        let likelihood = self.width.likelihood(self.likelihood);
+        let y = self.width.observations(self.likelihood, self.y, self.seed);
         let mut objective = MarginalObjective {
             source,
-            likelihood: self.likelihood,
-            power: self.power,
-            y: self.y,
+            likelihood: &*likelihood,
+            y: y.view(),
             estimator: Estimator::Shared { k },
             pull,
             held_out_k: k,
@@ -413,13 +414,13 @@ impl Climber<'_, '_> {
         let started = Instant::now();
         let mut source = FlowSource::new(shape, &scaling.mean, &scaling.deviation, self.seed);
         source.update(&mut |parameters| parameters.copy_from_slice(&fitted));
-        let batch = self.config.batch.min(self.y.rows() - self.held.rows());
+        let batch = self.config.batch.min(self.y.rows() - self.held_rows.len());
         let epochs = self.config.refine_epochs;
         let pull = Pull {
             entropy: 0.0,
             towards: Some((self.config.pull, &reference)),
             last_share: 0.5,
-            steps: (epochs * (self.y.rows() - self.held.rows()) / batch) as u64,
+            steps: (epochs * (self.y.rows() - self.held_rows.len()) / batch) as u64,
         };
         let train = training(epochs, batch, 1e-3, self.config.held_out);
         let name = format!("{name}, refined");
@@ -441,16 +442,20 @@ impl Climber<'_, '_> {
     fn particles(&mut self, train_rows: &[u32]) -> Result<ParticleWeights> {
         let few: Vec<u32> = (0..self.points.rows().min(self.config.particles) as u32).collect();
         let points = self.points.gather(&few);
-        let y = self.y.gather(train_rows);
-        let likelihood = Tempered {
-            inner: self.likelihood,
-            power: self.power.min(self.choose_power(points.view())),
+        let own = self.choose_width(points.view());
+        let width = if own.narrower_than(self.width) {
+            self.width
+        } else {
+            own
         };
+        let likelihood = width.likelihood(self.likelihood);
+        let y = width.observations(self.likelihood, self.y, self.seed);
+        let y = y.view().gather(train_rows);
         let settings = ParticleSettings {
             seed: self.seed,
             ..ParticleSettings::default()
         };
-        let weights = fit_particles(&likelihood, y.view(), None, points.view(), None, &settings)?;
+        let weights = fit_particles(&*likelihood, y.view(), None, points.view(), None, &settings)?;
         let noise = Noise::new(self.seed, Purpose::SourceSample, 2);
         let draws = points.view().gather(&weights.resample(points.rows(), noise));
         self.flow_from(draws, "spline on particles")?;
@@ -461,11 +466,10 @@ impl Climber<'_, '_> {
     fn judge(&mut self, candidate: Candidate, needed: f64) -> Result<()> {
         let noise = Noise::new(self.seed, Purpose::SourceSample, 0);
         let x = candidate.source.source().sample(self.config.judge_k, noise);
-        let likelihood = Tempered {
-            inner: self.likelihood,
-            power: self.power,
-        };
-        let values = log_marginal_values(&likelihood, self.held.view(), x.view())?;
+        let likelihood = self.width.likelihood(self.likelihood);
+        let y = self.width.observations(self.likelihood, self.y, self.seed);
+        let held = y.view().gather(&self.held_rows);
+        let values = log_marginal_values(&*likelihood, held.view(), x.view())?;
         let (gain, standard_error) = match &self.best {
             None => (f64::NAN, f64::NAN),
             Some((_, before)) => paired(&values, before),

@@ -11,11 +11,13 @@ mod flow;
 pub mod ladder;
 mod objective;
 pub mod particles;
+mod view;
 
 pub use affine::{Affine, Base};
 pub use file::{load_source, save_source};
 pub use flow::{FlowFit, FlowSource};
-pub use objective::{Estimator, MarginalObjective, Pull, power_for_effective_samples};
+pub use objective::{Estimator, MarginalObjective, Pull};
+pub use view::{Width, narrowest_width};
 
 use crate::{Matrix, MatrixMut, Noise, Rows};
 

@@ -5,7 +5,6 @@
 
 use super::{Density, Source};
 use crate::estimator::{self, Batch, Gradient, Roulette, Samples};
-use crate::tempered::Tempered;
 use crate::train::Objective;
 use crate::{Error, Likelihood, Matrix, Noise, Purpose, Result, Rows};
 
@@ -60,8 +59,6 @@ pub struct MarginalObjective<'a> {
     pub source: &'a mut dyn Source,
     /// q(y|x).
     pub likelihood: &'a dyn Likelihood,
-    /// The power β the likelihood is raised to; 1 for the likelihood itself.
-    pub power: f32,
     /// The observations.
     pub y: Rows<'a>,
     /// The estimator.
@@ -77,13 +74,6 @@ pub struct MarginalObjective<'a> {
 }
 
 impl MarginalObjective<'_> {
-    fn tempered(&self) -> Tempered<'_> {
-        Tempered {
-            inner: self.likelihood,
-            power: self.power,
-        }
-    }
-
     /// Adds the regularisation's gradient to `dx` and the parameters' gradient; returns its value.
     fn regularise(&self, x: Rows, step: u64, dx: &mut Matrix, gradient: &mut [f32]) -> Result<f64> {
         let share = self.pull.share(step);
@@ -147,18 +137,18 @@ impl Objective for MarginalObjective<'_> {
         };
         let z = self.source.base(needed, noise);
         let x = self.source.push(z.view());
-        let likelihood = self.tempered();
+        let likelihood = self.likelihood;
         let shared = Samples::Shared(x.view());
         let estimate = match &self.estimator {
             Estimator::Shared { .. } => {
-                estimator::mc(&likelihood, batch, shared, Gradient::Sparse)?
+                estimator::mc(likelihood, batch, shared, Gradient::Sparse)?
             }
             Estimator::Independent { .. } => {
                 let own = Samples::Independent(x.view());
-                estimator::mc(&likelihood, batch, own, Gradient::Sparse)?
+                estimator::mc(likelihood, batch, own, Gradient::Sparse)?
             }
             Estimator::Roulette(roulette) => {
-                estimator::roulette(&likelihood, batch, shared, roulette, noise, Gradient::Sparse)?
+                estimator::roulette(likelihood, batch, shared, roulette, noise, Gradient::Sparse)?
             }
         };
         let mut dx = estimate.grad_x;
@@ -178,7 +168,7 @@ impl Objective for MarginalObjective<'_> {
         let y = self.y.gather(rows);
         let noise = Noise::new(self.seed, Purpose::SourceSample, u64::MAX);
         let x = self.source.sample(self.held_out_k, noise);
-        let values = estimator::log_marginal_values(&self.tempered(), y.view(), x.view())?;
+        let values = estimator::log_marginal_values(self.likelihood, y.view(), x.view())?;
         Ok(-mean_with_floor(&values))
     }
 }
@@ -186,50 +176,4 @@ impl Objective for MarginalObjective<'_> {
 /// Mean of log-marginals; an observation no sample sees counts as −1000, far below any it can compete with.
 pub(super) fn mean_with_floor(values: &[f64]) -> f64 {
     values.iter().map(|v| v.max(-1000.0)).sum::<f64>() / values.len() as f64
-}
-
-/// The largest power β ≤ 1 at which half of the observations have at least `wanted` effective samples among these x.
-pub fn power_for_effective_samples(
-    likelihood: &dyn Likelihood,
-    y: Rows,
-    x: Rows,
-    wanted: f64,
-) -> f32 {
-    let mut logs = Matrix::zeros(y.rows(), x.rows());
-    likelihood.log_prob_pairs(y, x, logs.view_mut());
-    let median = |power: f32| {
-        let mut sizes: Vec<f64> = (0..y.rows())
-            .map(|i| effective_samples(logs.row(i), power))
-            .collect();
-        sizes.sort_by(f64::total_cmp);
-        sizes[sizes.len() / 2]
-    };
-    if median(1.0) >= wanted {
-        return 1.0;
-    }
-    let (mut low, mut high) = (1e-6f32.ln(), 0.0f32);
-    for _ in 0..20 {
-        let middle = 0.5 * (low + high);
-        if median(middle.exp()) >= wanted {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    low.exp()
-}
-
-/// (Σ w)²/Σ w² of the weights e^{β log q}.
-fn effective_samples(logs: &[f32], power: f32) -> f64 {
-    let largest = logs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    if !largest.is_finite() {
-        return 0.0;
-    }
-    let (mut sum, mut square) = (0.0f64, 0.0f64);
-    for &log in logs {
-        let weight = f64::from((power * (log - largest)).max(-80.0)).exp();
-        sum += weight;
-        square += weight * weight;
-    }
-    sum * sum / square
 }

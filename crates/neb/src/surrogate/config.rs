@@ -92,6 +92,18 @@ impl ModelConfig {
         }
     }
 
+    /// A mixture that also knows the density of y with noise of any scale τ up to ½ added: what stage 2 anneals with.
+    pub fn noisy_mixture(components: usize) -> Self {
+        Self::Mixture {
+            components,
+            hidden: vec![128, 128, 128],
+            noise: Some(NoiseScale {
+                smallest: 1e-3,
+                largest: 0.5,
+            }),
+        }
+    }
+
     /// The name reports use.
     pub fn name(&self) -> String {
         let on_head = |head: &[usize]| if head.is_empty() { "" } else { "gaussian+" };
@@ -183,6 +195,18 @@ impl SurrogateConfig {
                 model: ModelConfig::paper(),
                 train: paper_training(),
             }],
+        }
+    }
+
+    /// Mixtures that stage 2 can anneal, as fast as they come; the best on held-out pairs wins.
+    pub fn fast() -> Self {
+        Self {
+            candidates: [1, 8]
+                .map(|components| CandidateConfig {
+                    model: ModelConfig::noisy_mixture(components),
+                    train: default_training(),
+                })
+                .to_vec(),
         }
     }
 

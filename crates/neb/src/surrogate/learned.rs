@@ -13,6 +13,7 @@ use crate::scaling::Scaling;
 use crate::train::{self, CheckpointPolicy, Outcome, Watch};
 use crate::{
     Dims, Error, Likelihood, Matrix, MatrixMut, Noise, PairWeights, Purpose, Result, Rows,
+    Widening,
 };
 
 /// Simulated pairs (x_j, y_j), row by row, with the names of their columns.
@@ -147,29 +148,6 @@ impl Surrogate {
             ModelConfig::Mixture { noise, .. } => noise,
             _ => None,
         }
-    }
-
-    /// Evaluates from now on the density of y + τ·noise, τ in deviations of y; for surrogates conditional on τ.
-    ///
-    /// # Errors
-    /// If the surrogate was not trained with added noise, or τ is outside its range.
-    pub fn set_noise_scale(&mut self, tau: f32) -> Result<()> {
-        let Some(noise) = self.noise() else {
-            return Err(Error::input(
-                "this surrogate does not know the scale of added noise",
-                "train a mixture with `noise` set",
-            ));
-        };
-        if !(0.0..=noise.largest).contains(&tau) {
-            return Err(Error::input(
-                format!("noise scale {tau} is outside 0 to {}", noise.largest),
-                "train with a larger range, or ask for less noise",
-            ));
-        }
-        if let Body::Mixture(neural) = &mut self.body {
-            neural.extra = vec![noise.feature(tau)];
-        }
-        Ok(())
     }
 
     fn likelihood(&self) -> &dyn Likelihood {
@@ -355,5 +333,33 @@ impl Likelihood for Surrogate {
 
     fn sample(&self, x: Rows, noise: Noise) -> Matrix {
         self.likelihood().sample(x, noise)
+    }
+
+    fn widening(&self) -> Option<&dyn Widening> {
+        self.noise().map(|_| self as &dyn Widening)
+    }
+}
+
+impl Widening for Surrogate {
+    fn largest_scale(&self) -> f32 {
+        self.noise().map_or(0.0, |noise| noise.largest)
+    }
+
+    fn widened(&self, tau: f32) -> Box<dyn Likelihood + '_> {
+        match (&self.body, self.noise()) {
+            (Body::Mixture(neural), Some(noise)) => Box::new(Neural {
+                extra: vec![noise.feature(tau)],
+                ..neural.clone()
+            }),
+            (Body::Mixture(neural), None) => Box::new(neural.clone()),
+            (Body::Flow(neural), _) => Box::new(neural.clone()),
+        }
+    }
+
+    fn deviations(&self) -> &[f32] {
+        match &self.body {
+            Body::Flow(neural) => &neural.y.deviation,
+            Body::Mixture(neural) => &neural.y.deviation,
+        }
     }
 }
