@@ -32,6 +32,7 @@ fn main() {
         _ => (tx, ty) };
     let mut lc = LadderConfig::default();
     if args.len() > 4 && args[4] == "sym" { lc.symmetric = vec![true; tx.cols()]; }
+    if let Ok(v) = std::env::var("ENT") { lc.entropy = v.parse().unwrap(); } if let Ok(v) = std::env::var("KK") { lc.affine_k = v.parse().unwrap(); } if let Ok(v) = std::env::var("ESS") { lc.effective_samples = v.parse().unwrap(); } if std::env::var("ONLY").is_ok() { lc.refine_epochs = 1; lc.flow.train.epochs = 1; lc.particles = 2000; }
     let out = climb(&s, ty.view(), x.view(), &lc, seed, &mut |_, _| std::ops::ControlFlow::Continue(())).unwrap();
     for r in &out.report.rungs { println!("  {} {:.4} gain {:.4} ± {:.4} kept {} ess {:.1} {:.1}s", r.name, r.held_out, r.gain, r.standard_error, r.kept, r.effective_samples, r.seconds); }
     println!("{} width {:?} particles {:?}; total {:.1}s", out.report.reason(), out.report.width, out.report.particles, t.elapsed().as_secs_f64());

@@ -65,8 +65,8 @@ impl Default for LadderConfig {
             batch: 256,
             held_out: 0.1,
             particles: 15_000,
-            effective_samples: 20.0,
-            entropy: 0.05,
+            effective_samples: 200.0,
+            entropy: 0.0,
             pull: 0.1,
             refine_epochs: 6,
             flow: FlowFit {
