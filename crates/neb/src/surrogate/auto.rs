@@ -1,12 +1,10 @@
 //! Trains every candidate on the same pairs and keeps the one with the best held-out log-likelihood.
 
-use std::time::Instant;
-
 use serde::{Deserialize, Serialize};
 
 use super::config::SurrogateConfig;
 use super::learned::{FitOptions, Pairs, Standardised, Surrogate};
-use crate::train::{CheckpointPolicy, Epoch};
+use crate::train::Epoch;
 use crate::{Error, Result};
 
 /// One candidate's result.
@@ -20,7 +18,7 @@ pub struct Tried {
     pub held_out: f64,
     /// The epoch whose weights were kept.
     pub best_epoch: usize,
-    /// Seconds of training.
+    /// Seconds of training, waiting between sessions not counted.
     pub seconds: f64,
     /// Every epoch.
     pub history: Vec<Epoch>,
@@ -57,13 +55,9 @@ pub(super) fn fit(
     config: &SurrogateConfig,
     options: FitOptions,
 ) -> Result<(Surrogate, Report)> {
-    let Some(first) = config.candidates.first() else {
-        return Err(Error::input(
-            "no surrogate candidate is configured",
-            "name at least one model",
-        ));
-    };
-    let data = Standardised::new(pairs, first.train.held_out, options.seed)?;
+    config.check()?;
+    let held_out = config.candidates[0].train.held_out;
+    let data = Standardised::new(pairs, held_out, options.seed)?;
     let volume = data.y.log_volume();
     let mut best: Option<Surrogate> = None;
     let mut report = Report {
@@ -71,11 +65,10 @@ pub(super) fn fit(
         winner: 0,
     };
     for (number, candidate) in config.candidates.iter().enumerate() {
-        let started = Instant::now();
-        let checkpoints = options.checkpoints.as_ref().map(|policy| CheckpointPolicy {
-            path: policy.path.with_extension(format!("{number}.safetensors")),
-            every: policy.every,
-        });
+        let checkpoints = options
+            .checkpoints
+            .as_ref()
+            .map(|policy| policy.numbered(number));
         let (surrogate, outcome) = Surrogate::fit_candidate(
             &data,
             candidate,
@@ -94,7 +87,7 @@ pub(super) fn fit(
             parameters,
             held_out,
             best_epoch: outcome.best_epoch,
-            seconds: started.elapsed().as_secs_f64(),
+            seconds: outcome.history.last().map_or(0.0, |epoch| epoch.seconds),
             history: outcome.history,
         });
     }

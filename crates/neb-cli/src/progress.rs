@@ -1,0 +1,142 @@
+//! How far a training is, on standard error; nothing when that is not a terminal.
+//!
+//! The time left is that of the current candidate alone, from the speed measured since this session began (steps made
+//! before a resume do not count). It is an upper bound where training can stop early.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use neb::train::Progress;
+
+const EVERY: Duration = Duration::from_millis(100);
+
+/// One line that shows the candidate being trained.
+pub(crate) struct TrainingBar {
+    bar: ProgressBar,
+    names: Vec<String>,
+    candidate: Option<Started>,
+    shown: Option<Instant>,
+}
+
+/// Where the current candidate began in this session.
+#[derive(Clone, Copy)]
+struct Started {
+    number: usize,
+    step: u64,
+    at: Instant,
+}
+
+impl TrainingBar {
+    /// A line for candidates of these names.
+    pub(crate) fn new(names: Vec<String>, quiet: bool) -> Self {
+        let visible = !quiet && std::io::stderr().is_terminal();
+        let target = if visible {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:24} {msg}") {
+            bar.set_style(style);
+        }
+        Self {
+            bar,
+            names,
+            candidate: None,
+            shown: None,
+        }
+    }
+
+    /// Takes note of a step.
+    pub(crate) fn update(&mut self, number: usize, progress: &Progress) {
+        let now = Instant::now();
+        let started = match self.candidate {
+            Some(started) if started.number == number => started,
+            _ => {
+                let begun = Started {
+                    number,
+                    step: progress.step,
+                    at: now,
+                };
+                self.begin(begun, progress.steps);
+                begun
+            }
+        };
+        let due = self.shown.is_none_or(|shown| now - shown >= EVERY);
+        if self.bar.is_hidden() || !due {
+            return;
+        }
+        self.shown = Some(now);
+        self.bar.set_position(progress.step);
+        let last = progress.history.last();
+        let held_out = last.map_or(String::new(), |e| {
+            format!(", held-out loss {:.3}", e.held_out)
+        });
+        let left = time_left(
+            progress.step - started.step,
+            progress.steps - progress.step,
+            now - started.at,
+        );
+        self.bar.set_message(format!(
+            "epoch {}{held_out}{}",
+            progress.history.len() + 1,
+            left.map_or(String::new(), |left| format!(
+                ", at most {} left",
+                words(left)
+            )),
+        ));
+    }
+
+    fn begin(&mut self, started: Started, steps: u64) {
+        self.candidate = Some(started);
+        self.bar.set_length(steps);
+        self.bar.set_prefix(format!(
+            "{} ({} of {})",
+            self.names[started.number],
+            started.number + 1,
+            self.names.len()
+        ));
+    }
+
+    /// Clears the line.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Time for the steps left, at the speed of the steps made; none before there is a speed.
+fn time_left(made: u64, left: u64, elapsed: Duration) -> Option<Duration> {
+    (made >= 20).then(|| elapsed.mul_f64(left as f64 / made as f64))
+}
+
+/// A duration in the unit that suits it.
+fn words(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_follows_the_speed() {
+        let second = Duration::from_secs(1);
+        assert_eq!(time_left(100, 300, second), Some(3 * second));
+        assert_eq!(time_left(3, 300, second), None);
+    }
+
+    #[test]
+    fn durations_have_their_unit() {
+        let text = |seconds| words(Duration::from_secs(seconds));
+        assert_eq!(
+            [text(59), text(61), text(7260)],
+            ["59 s", "1 min 1 s", "2 h 1 min"]
+        );
+    }
+}
