@@ -230,49 +230,49 @@ pub(crate) struct SurrogateKeys {
     pub(crate) kind: Option<Kind>,
     /// Passes over the training pairs
     #[arg(long)]
-    epochs: Option<usize>,
+    pub(crate) epochs: Option<usize>,
     /// Pairs in a minibatch
     #[arg(long)]
-    batch: Option<usize>,
+    pub(crate) batch: Option<usize>,
     /// Learning rate
     #[arg(long)]
-    rate: Option<f64>,
+    pub(crate) rate: Option<f64>,
     /// How the learning rate changes
     #[arg(long, value_enum)]
-    schedule: Option<ScheduleName>,
+    pub(crate) schedule: Option<ScheduleName>,
     /// Weight decay
     #[arg(long)]
-    weight_decay: Option<f64>,
+    pub(crate) weight_decay: Option<f64>,
     /// Largest norm of the gradient; 0 for no limit
     #[arg(long)]
-    clip_norm: Option<f64>,
+    pub(crate) clip_norm: Option<f64>,
     /// Share of the pairs held out to judge by
     #[arg(long, value_name = "SHARE")]
-    held_out: Option<f64>,
+    pub(crate) held_out: Option<f64>,
     /// Stop after so many epochs without improvement; 0 for never
     #[arg(long, value_name = "EPOCHS")]
-    patience: Option<usize>,
+    pub(crate) patience: Option<usize>,
     /// Layers of a flow
     #[arg(long)]
-    layers: Option<usize>,
+    pub(crate) layers: Option<usize>,
     /// Hidden units of the networks, for example 64,64
     #[arg(long, value_delimiter = ',', value_name = "UNITS")]
-    hidden: Option<Vec<usize>>,
+    pub(crate) hidden: Option<Vec<usize>>,
     /// Hidden units of the Gaussian head under a flow
     #[arg(long, value_delimiter = ',', value_name = "UNITS")]
-    head: Option<Vec<usize>>,
+    pub(crate) head: Option<Vec<usize>>,
     /// Function between the layers of a flow's networks
     #[arg(long, value_enum)]
-    activation: Option<ActivationName>,
+    pub(crate) activation: Option<ActivationName>,
     /// Bins of each spline
     #[arg(long)]
-    bins: Option<usize>,
+    pub(crate) bins: Option<usize>,
     /// Splines act within so many deviations
     #[arg(long)]
-    bound: Option<f64>,
+    pub(crate) bound: Option<f64>,
     /// Components of a mixture
     #[arg(long)]
-    components: Option<usize>,
+    pub(crate) components: Option<usize>,
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

@@ -184,12 +184,16 @@ pub fn train(
         held_rows,
         started: Instant::now(),
         saved: Instant::now(),
+        progressed: false,
         checkpoints,
     };
     while !run.finished(&state) {
+        run.progressed = true;
         run.epoch(objective, &mut state, watch)?;
     }
-    run.maybe_save(objective, &mut state, true)?;
+    if run.progressed {
+        run.maybe_save(objective, &mut state, true)?;
+    }
     let best = std::mem::take(&mut state.best_parameters);
     objective.update(&mut |parameters| parameters.copy_from_slice(&best));
     Ok(Outcome {
@@ -256,6 +260,8 @@ struct Run<'a> {
     held_rows: Vec<u32>,
     started: Instant,
     saved: Instant,
+    /// Whether this call trained at all, or found the training finished.
+    progressed: bool,
     checkpoints: Option<&'a CheckpointPolicy>,
 }
 
