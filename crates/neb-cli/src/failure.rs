@@ -63,21 +63,25 @@ pub(crate) fn in_file(path: &Path, error: neb::Error) -> anyhow::Error {
 
 /// Says what went wrong on standard error; returns the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    let (hint, code) = if let Some(failure) = error.downcast_ref::<Failure>() {
-        (Some(failure.hint.as_str()), failure.code)
+    let (message, hint, code) = if let Some(failure) = error.downcast_ref::<Failure>() {
+        (
+            failure.to_string(),
+            Some(failure.hint.as_str()),
+            failure.code,
+        )
     } else if let Some(refused) = error.downcast_ref::<neb_data::Error>() {
-        (refused.hint(), BAD_INPUT)
+        (refused.to_string(), refused.hint(), BAD_INPUT)
     } else if let Some(refused) = error.downcast_ref::<neb::Error>() {
         let code = match refused {
             neb::Error::NonFinite { .. } => FAILED,
             neb::Error::Cancelled { .. } => INTERRUPTED,
             _ => BAD_INPUT,
         };
-        (refused.hint(), code)
+        (refused.to_string(), refused.hint(), code)
     } else {
-        (None, FAILED)
+        (format!("{error:#}"), None, FAILED)
     };
-    eprintln!("error: {error:#}");
+    eprintln!("error: {message}");
     if let Some(hint) = hint {
         eprintln!("hint: {hint}");
     }

@@ -1,7 +1,7 @@
 //! How far a training is, on standard error; nothing when that is not a terminal.
 //!
-//! The time left is that of the current candidate alone, from the speed measured since this session began (steps made
-//! before a resume do not count). It is an upper bound where training can stop early.
+//! The time left is that of the current candidate alone (the next may be faster or slower), from the speed measured
+//! since this session began it: steps made before a resume do not count.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -78,6 +78,10 @@ impl TrainingBar {
             progress.steps - progress.step,
             now - started.at,
         );
+        let what = match self.names.len() {
+            1 => "left",
+            _ => "left for this candidate",
+        };
         self.bar.set_message(format!(
             "epoch {}{held_out}{}",
             progress.history.len() + 1,
@@ -90,6 +94,8 @@ impl TrainingBar {
 
     fn begin(&mut self, started: Started, steps: u64) {
         self.candidate = Some(started);
+        self.bar.set_message("");
+        self.bar.set_position(started.step);
         self.bar.set_length(steps);
         self.bar.set_prefix(format!(
             "{} ({} of {})",
@@ -112,7 +118,7 @@ fn time_left(made: u64, left: u64, elapsed: Duration) -> Option<Duration> {
 
 /// A duration in the unit that suits it.
 fn words(duration: Duration) -> String {
-    let seconds = duration.as_secs();
+    let seconds = duration.as_secs_f64().ceil() as u64;
     match seconds {
         0..60 => format!("{seconds} s"),
         60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),

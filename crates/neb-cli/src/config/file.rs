@@ -97,8 +97,11 @@ impl Unknown {
     }
 
     fn hint(&self) -> String {
-        match neb_data::nearest(&self.key, &self.known) {
-            Some(near) => format!("did you mean `{near}`?"),
+        if let Some(near) = neb_data::nearest(&self.key, &self.known) {
+            return format!("did you mean `{near}`?");
+        }
+        match neb_data::nearest(&self.key, &surrogate_keys()) {
+            Some(near) => format!("did you mean `{near}`? It belongs under [surrogate]"),
             None => format!("the keys are `{}`", self.known.join("`, `")),
         }
     }

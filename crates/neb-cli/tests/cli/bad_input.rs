@@ -227,6 +227,11 @@ fn settings_that_make_no_sense() {
         &train("--config top.toml"),
         &["line 1", "`surogate`", "`surrogate`"],
     );
+    std::fs::write(folder.path("place.toml"), "epochs = 1\n").unwrap();
+    folder.refused(
+        &train("--config place.toml"),
+        &["`epochs` at the top", "belongs under [surrogate]"],
+    );
     std::fs::write(folder.path("type.toml"), "[surrogate]\nepochs = \"many\"\n").unwrap();
     folder.refused(&train("--config type.toml"), &["type.toml: line 2", "many"]);
     folder.refused(

@@ -180,3 +180,17 @@ fn a_folder_of_a_run_stands_for_its_surrogate() {
     let by_file = folder.succeed("log-prob surrogate.safetensors --pairs pairs.npz");
     assert_eq!(by_folder, by_file);
 }
+
+#[test]
+fn a_training_that_diverges_exits_with_1_and_writes_nothing() {
+    let folder = Folder::with_surrogate();
+    let before = folder.contents();
+    let ended = folder.neb(
+        "surrogate --pairs pairs.npz -o d.safetensors --kind mixture --hidden 8 --batch 64 --rate 1e30 --clip-norm 0",
+    );
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    for word in ["error: ", "at step", "hint: lower the learning rate"] {
+        assert!(ended.stderr.contains(word), "{ended:?}");
+    }
+    assert!(before == folder.contents());
+}
