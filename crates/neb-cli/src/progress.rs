@@ -69,27 +69,25 @@ impl TrainingBar {
         }
         self.shown = Some(now);
         self.bar.set_position(progress.step);
-        let last = progress.history.last();
-        let held_out = last.map_or(String::new(), |e| {
-            format!(", held-out loss {:.3}", e.held_out)
-        });
-        let left = time_left(
-            progress.step - started.step,
-            progress.steps - progress.step,
-            now - started.at,
-        );
-        let what = match self.names.len() {
-            1 => "left",
-            _ => "left for this candidate",
-        };
-        self.bar.set_message(format!(
-            "epoch {}{held_out}{}",
-            progress.history.len() + 1,
-            left.map_or(String::new(), |left| format!(
-                ", at most {} left",
-                words(left)
-            )),
-        ));
+        self.bar.set_message(self.message(started, progress, now));
+    }
+
+    fn message(&self, started: Started, progress: &Progress, now: Instant) -> String {
+        let mut message = format!("epoch {}", progress.history.len() + 1);
+        if let Some(epoch) = progress.history.last() {
+            message.push_str(&format!(", held-out loss {:.3}", epoch.held_out));
+        }
+        let made = progress.step - started.step;
+        let left = progress.steps - progress.step;
+        if let Some(left) = time_left(made, left, now - started.at) {
+            let of = if self.names.len() > 1 {
+                " for this candidate"
+            } else {
+                ""
+            };
+            message.push_str(&format!(", about {} left{of}", words(left)));
+        }
+        message
     }
 
     fn begin(&mut self, started: Started, steps: u64) {
