@@ -68,7 +68,8 @@ pub fn write_atomically(
 /// Refuses a target that [`write_atomically`] would refuse: call it before hours of work, not after.
 ///
 /// # Errors
-/// If the target exists and `force` is not set, if it is not a regular file, or if its folder does not exist.
+/// If the target exists and `force` is not set, if it is not a regular file, or if its folder does not exist or does not
+/// let us write.
 pub fn check_target(path: impl AsRef<Path>, force: bool) -> Result<()> {
     let path = path.as_ref();
     match fs::metadata(path) {
@@ -83,11 +84,11 @@ pub fn check_target(path: impl AsRef<Path>, force: bool) -> Result<()> {
             "write to a regular file, then copy it",
         )),
         Ok(_) if !force => Err(exists_already(path)),
-        Ok(_) => Ok(()),
+        Ok(_) => check_folder(path, folder_of(&resolve_link(path))),
         Err(absent) if absent.kind() == io::ErrorKind::NotFound => {
             let folder = folder_of(path);
             if folder.is_dir() {
-                Ok(())
+                check_folder(path, folder)
             } else {
                 Err(Error::file(
                     path,
@@ -98,6 +99,13 @@ pub fn check_target(path: impl AsRef<Path>, force: bool) -> Result<()> {
         }
         Err(refused) => Err(Error::writing(path, refused)),
     }
+}
+
+/// Tries the folder with a file that vanishes at once.
+fn check_folder(path: &Path, folder: &Path) -> Result<()> {
+    temporary_in(folder)
+        .map(drop)
+        .map_err(|refused| Error::writing(path, refused))
 }
 
 fn exists_already(path: &Path) -> Error {

@@ -48,6 +48,7 @@ pub use atomic::{Output, check_target, write_atomically};
 pub use dataset::Dataset;
 pub use error::{Error, Result};
 pub use format::Format;
+pub use names::nearest;
 pub use npy::NdArray;
 pub use select::Selection;
 pub use table::Table;

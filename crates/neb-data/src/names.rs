@@ -22,7 +22,7 @@ pub(crate) fn list(names: &[impl AsRef<str>]) -> String {
 
 /// The name closest to `wanted`, if one is close enough to be a slip: same but for case, or at most a third of its letters
 /// (and at least one) changed.
-pub(crate) fn nearest<'a>(wanted: &str, names: &'a [impl AsRef<str>]) -> Option<&'a str> {
+pub fn nearest<'a>(wanted: &str, names: &'a [impl AsRef<str>]) -> Option<&'a str> {
     let allowed = (wanted.chars().count() / 3).max(1);
     let lower = wanted.to_lowercase();
     names

@@ -91,7 +91,14 @@ impl Error {
             Self::Input { hint, .. } | Self::NonFinite { hint, .. } | Self::File { hint, .. } => {
                 Some(hint)
             }
-            Self::Cancelled { .. } | Self::Io { .. } => None,
+            Self::Io { source, .. } => match source.kind() {
+                std::io::ErrorKind::NotFound => Some("check the name and the current folder"),
+                std::io::ErrorKind::PermissionDenied => {
+                    Some("check the permissions of the file and its folder")
+                }
+                _ => None,
+            },
+            Self::Cancelled { .. } => None,
         }
     }
 }

@@ -14,7 +14,7 @@ pub(crate) struct Scaling {
 }
 
 impl Scaling {
-    /// Measures the columns over the rows with these numbers; a constant column is refused by name.
+    /// Measures the columns over the rows with these numbers; constant columns are refused by name.
     pub(crate) fn measure(rows: Rows, numbers: &[u32], names: &[String]) -> Result<Self> {
         let n = numbers.len() as f64;
         let mut mean = vec![0.0f64; rows.cols()];
@@ -30,14 +30,21 @@ impl Scaling {
                 *sum += (f64::from(value) - mean).powi(2) / n;
             }
         }
-        for ((name, &mean), &variance) in names.iter().zip(&mean).zip(&variance) {
-            let spread = variance.sqrt();
-            if spread <= 1e-6 * mean.abs() || spread == 0.0 {
-                return Err(Error::input(
-                    format!("column `{name}` is constant: every row holds about {mean}"),
-                    "leave this column out; a constant carries no information",
-                ));
-            }
+        let constant: Vec<String> = names
+            .iter()
+            .zip(mean.iter().zip(&variance))
+            .filter(|&(_, (mean, variance))| variance.sqrt() <= 1e-6 * mean.abs())
+            .map(|(name, (&mean, _))| format!("`{name}` (every row holds about {})", mean as f32))
+            .collect();
+        if !constant.is_empty() {
+            let (columns, are) = match constant.len() {
+                1 => ("column", "is"),
+                _ => ("columns", "are"),
+            };
+            return Err(Error::input(
+                format!("{columns} {} {are} constant", constant.join(", ")),
+                "leave out what is constant: it carries no information",
+            ));
         }
         Ok(Self::new(
             mean.into_iter().map(|m| m as f32).collect(),

@@ -1,5 +1,7 @@
 //! Model and checkpoint files: safetensors, with the configuration as JSON in the metadata.
 //!
+//! The same content is the same bytes: all metadata are one entry, because safetensors writes several in random order.
+//!
 //! Written to a temporary file beside the target, flushed to disk, then renamed: a reader sees the old file or the
 //! whole new one, never a part.
 
@@ -9,13 +11,31 @@ use std::io::Write;
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, View};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::{Error, Result};
 
 /// Version of every file this crate writes; files of another version are refused.
-const FORMAT_VERSION: &str = "1";
+const FORMAT_VERSION: u32 = 1;
+
+/// The name of the metadata entry.
+const ENTRY: &str = "neb";
+
+/// Which version of the format a file has, read before anything else.
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+}
+
+/// The metadata entry.
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    format: u32,
+    kind: String,
+    config: Box<RawValue>,
+}
 
 /// A named tensor of `f32`.
 #[derive(Clone, Debug)]
@@ -62,8 +82,7 @@ impl View for &TensorData {
 /// The contents of a file: what kind of thing it is, its configuration, its tensors.
 #[derive(Debug)]
 pub(crate) struct Store {
-    kind: String,
-    config: String,
+    header: Header,
     tensors: Vec<TensorData>,
     origin: std::path::PathBuf,
 }
@@ -71,15 +90,18 @@ pub(crate) struct Store {
 impl Store {
     /// An empty file of this kind with this configuration.
     pub(crate) fn new(kind: &str, config: &impl Serialize) -> Result<Self> {
-        let config = serde_json::to_string(config).map_err(|e| {
+        let config = serde_json::value::to_raw_value(config).map_err(|e| {
             Error::input(
                 format!("the configuration cannot be written as JSON: {e}"),
                 "replace values that are not finite",
             )
         })?;
         Ok(Self {
-            kind: kind.to_owned(),
-            config,
+            header: Header {
+                format: FORMAT_VERSION,
+                kind: kind.to_owned(),
+                config,
+            },
             tensors: Vec::new(),
             origin: Default::default(),
         })
@@ -92,20 +114,18 @@ impl Store {
 
     /// Writes the file atomically.
     pub(crate) fn save(&self, path: &Path) -> Result<()> {
-        let metadata = HashMap::from([
-            ("neb.kind".to_owned(), self.kind.clone()),
-            ("neb.format".to_owned(), FORMAT_VERSION.to_owned()),
-            ("neb.config".to_owned(), self.config.clone()),
-        ]);
+        let defect = |what: String| Error::file(path, what, "report this: it is a defect of neb");
+        let header = serde_json::to_string(&self.header).map_err(|e| defect(e.to_string()))?;
+        let metadata = HashMap::from([(ENTRY.to_owned(), header)]);
         let views = self.tensors.iter().map(|t| (t.name.clone(), t));
-        let bytes = safetensors::serialize(views, Some(metadata))
-            .map_err(|e| Error::file(path, e.to_string(), "report this: it is a defect of neb"))?;
+        let bytes =
+            safetensors::serialize(views, Some(metadata)).map_err(|e| defect(e.to_string()))?;
         let io = |e| Error::io(path, e);
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
+        let mut file = temporary_in(folder).map_err(io)?;
         file.write_all(&bytes).map_err(io)?;
         file.as_file().sync_all().map_err(io)?;
         file.persist(path).map_err(|e| Error::io(path, e.error))?;
@@ -128,32 +148,29 @@ impl Store {
         };
         let tensors = SafeTensors::deserialize(&bytes).map_err(|e| damaged(e.to_string()))?;
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|e| damaged(e.to_string()))?;
-        let metadata = header.metadata().clone().unwrap_or_default();
-        let entry = |key: &str| {
-            metadata
-                .get(key)
-                .cloned()
-                .ok_or_else(|| damaged(format!("its metadata has no `{key}`")))
-        };
-        let version = entry("neb.format")?;
-        if version != FORMAT_VERSION {
+        let metadata = header.metadata().as_ref();
+        let entry = metadata
+            .and_then(|metadata| metadata.get(ENTRY))
+            .ok_or_else(|| damaged(format!("its metadata has no `{ENTRY}`")))?;
+        let unreadable = |e: serde_json::Error| damaged(format!("its metadata: {e}"));
+        let Version { format } = serde_json::from_str(entry).map_err(unreadable)?;
+        if format != FORMAT_VERSION {
             return Err(Error::file(
                 path,
-                format!("format version {version}; this neb reads version {FORMAT_VERSION}"),
+                format!("format version {format}; this neb reads version {FORMAT_VERSION}"),
                 "use the neb that wrote it, or fit again",
             ));
         }
-        let found = entry("neb.kind")?;
-        if found != kind {
+        let header: Header = serde_json::from_str(entry).map_err(unreadable)?;
+        if header.kind != kind {
             return Err(Error::file(
                 path,
-                format!("holds a {found}, not a {kind}"),
+                format!("holds a {}, not a {kind}", header.kind),
                 "name the right file",
             ));
         }
         let mut store = Self {
-            kind: found,
-            config: entry("neb.config")?,
+            header,
             tensors: Vec::new(),
             origin: path.to_owned(),
         };
@@ -176,7 +193,7 @@ impl Store {
 
     /// The configuration.
     pub(crate) fn config<T: DeserializeOwned>(&self) -> Result<T> {
-        serde_json::from_str(&self.config).map_err(|e| {
+        serde_json::from_str(self.header.config.get()).map_err(|e| {
             Error::file(
                 &self.origin,
                 format!("its configuration cannot be read: {e}"),
@@ -209,4 +226,18 @@ impl Store {
         }
         Ok(self.tensors.swap_remove(at).values)
     }
+}
+
+/// A temporary file that will have the permissions of any other new file (by default they are private to the user).
+fn temporary_in(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".neb-").suffix(".part");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+        builder.tempfile_in(folder)
+    }
+    #[cfg(not(unix))]
+    builder.tempfile_in(folder)
 }

@@ -13,10 +13,14 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 pub use checkpoint::Checkpoint;
+use checkpoint::Identity;
 
 use crate::nn::adam::{Adam, AdamConfig};
 use crate::nn::schedule::Schedule;
 use crate::{Error, Noise, Purpose, Result};
+
+/// Rows whose loss at the initial parameters tells one run's data and model from another's.
+const PROBED_ROWS: usize = 256;
 
 /// What is minimised: a mean over rows, with parameters.
 pub trait Objective {
@@ -87,12 +91,36 @@ pub struct Progress<'a> {
 pub type Watch<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
 
 /// Where the state is saved, and how often.
+///
+/// The state is saved once more when training ends, and stays until its owner removes it: only the owner knows when the
+/// result is safe, and a run of several trainings resumes without repeating the finished ones.
 #[derive(Clone, Debug)]
 pub struct CheckpointPolicy {
-    /// The file; replaced atomically, removed when training ends.
+    /// The file; replaced atomically.
     pub path: PathBuf,
     /// Time between two savings.
     pub every: Duration,
+}
+
+impl CheckpointPolicy {
+    /// The same for one of several trainings: `run.safetensors` becomes `run.0.safetensors`, `run.1.safetensors`, ...
+    pub fn numbered(&self, number: usize) -> Self {
+        Self {
+            path: self.path.with_extension(format!("{number}.safetensors")),
+            every: self.every,
+        }
+    }
+
+    /// Removes the file, if there is one.
+    ///
+    /// # Errors
+    /// Whatever the operating system refuses.
+    pub fn remove(&self) -> Result<()> {
+        match std::fs::remove_file(&self.path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(&self.path, e)),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// How training went.
@@ -129,9 +157,18 @@ pub fn train(
     let (train_rows, held_rows) = split_rows(objective.rows(), config.held_out, seed);
     check_sizes(config, train_rows.len())?;
     let batches = train_rows.len() / config.batch;
+    let initial_loss = match checkpoints {
+        Some(_) => objective.held_out_loss(&train_rows[..train_rows.len().min(PROBED_ROWS)])?,
+        None => f64::NAN,
+    };
+    let identity = Identity {
+        config,
+        seed,
+        initial_loss,
+    };
     let mut state = match checkpoints {
         Some(policy) if policy.path.exists() => {
-            Checkpoint::load(&policy.path, objective.parameters().len(), config, seed)?
+            Checkpoint::load(&policy.path, objective.parameters().len(), &identity)?
         }
         _ => Checkpoint::start(objective.parameters()),
     };
@@ -140,24 +177,25 @@ pub fn train(
     let mut run = Run {
         config,
         seed,
+        identity,
         steps: (config.epochs * batches) as u64,
         batches,
         train_rows,
         held_rows,
         started: Instant::now(),
         saved: Instant::now(),
+        progressed: false,
         checkpoints,
     };
     while !run.finished(&state) {
+        run.progressed = true;
         run.epoch(objective, &mut state, watch)?;
+    }
+    if run.progressed {
+        run.maybe_save(objective, &mut state, true)?;
     }
     let best = std::mem::take(&mut state.best_parameters);
     objective.update(&mut |parameters| parameters.copy_from_slice(&best));
-    if let Some(policy) = checkpoints
-        && policy.path.exists()
-    {
-        std::fs::remove_file(&policy.path).map_err(|e| Error::io(&policy.path, e))?;
-    }
     Ok(Outcome {
         best_epoch: state.best_epoch,
         best_loss: state.best_loss,
@@ -166,16 +204,39 @@ pub fn train(
     })
 }
 
-fn check_sizes(config: &TrainConfig, train_rows: usize) -> Result<()> {
-    if config.batch == 0 || config.epochs == 0 {
-        return Err(Error::input(
-            format!(
-                "batch = {} and epochs = {}: both must be at least 1",
-                config.batch, config.epochs
-            ),
-            "set them to 1 or more",
-        ));
+impl TrainConfig {
+    /// Refuses settings that cannot train anything.
+    ///
+    /// # Errors
+    /// Names the first setting that makes no sense, and its value.
+    pub fn check(&self) -> Result<()> {
+        if self.batch == 0 || self.epochs == 0 {
+            return Err(Error::input(
+                format!(
+                    "batch = {} and epochs = {}: both must be at least 1",
+                    self.batch, self.epochs
+                ),
+                "set them to 1 or more",
+            ));
+        }
+        if !(self.rate.is_finite() && self.rate > 0.0) {
+            return Err(Error::input(
+                format!("the learning rate is {}; it must be positive", self.rate),
+                "set `rate` to 3e-3 or so",
+            ));
+        }
+        if !(0.0..1.0).contains(&self.held_out) {
+            return Err(Error::input(
+                format!("the held-out share is {}, outside 0 to 1", self.held_out),
+                "set `held-out` to 0.1 or so",
+            ));
+        }
+        Ok(())
     }
+}
+
+fn check_sizes(config: &TrainConfig, train_rows: usize) -> Result<()> {
+    config.check()?;
     if train_rows < config.batch {
         return Err(Error::input(
             format!(
@@ -192,12 +253,15 @@ fn check_sizes(config: &TrainConfig, train_rows: usize) -> Result<()> {
 struct Run<'a> {
     config: &'a TrainConfig,
     seed: u64,
+    identity: Identity<'a>,
     steps: u64,
     batches: usize,
     train_rows: Vec<u32>,
     held_rows: Vec<u32>,
     started: Instant,
     saved: Instant,
+    /// Whether this call trained at all, or found the training finished.
+    progressed: bool,
     checkpoints: Option<&'a CheckpointPolicy>,
 }
 
@@ -315,7 +379,7 @@ impl Run<'_> {
         state.parameters.copy_from_slice(objective.parameters());
         state.seconds += self.started.elapsed().as_secs_f64();
         self.started = Instant::now();
-        state.save(&policy.path, self.config, self.seed)?;
+        state.save(&policy.path, &self.identity)?;
         self.saved = Instant::now();
         Ok(())
     }

@@ -178,6 +178,31 @@ pub struct SurrogateConfig {
 }
 
 impl SurrogateConfig {
+    /// Refuses settings that no data could be used with.
+    ///
+    /// # Errors
+    /// No candidate, sizes or rates that make no sense, or candidates that hold out different shares of the pairs: their
+    /// held-out values could not be compared.
+    pub fn check(&self) -> Result<()> {
+        let Some(first) = self.candidates.first() else {
+            return Err(Error::input(
+                "no surrogate candidate is configured",
+                "name at least one model",
+            ));
+        };
+        for candidate in &self.candidates {
+            candidate.model.check()?;
+            candidate.train.check()?;
+            if candidate.train.held_out != first.train.held_out {
+                return Err(Error::input(
+                    "the candidates hold out different shares of the pairs",
+                    "set the same `held-out` for all",
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Trains one form with the default schedule.
     pub fn single(model: ModelConfig) -> Self {
         Self {

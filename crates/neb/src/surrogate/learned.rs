@@ -33,7 +33,9 @@ pub struct Pairs<'a> {
 pub struct FitOptions<'a> {
     /// Makes the run repeatable.
     pub seed: u64,
-    /// Where and how often to save the state, if at all; candidates get a suffix of their own.
+    /// Where and how often to save the state, if at all; each candidate has its own file
+    /// ([`CheckpointPolicy::numbered`]). Files that exist are resumed. They stay until the caller, who alone knows
+    /// when the result is safe, removes them.
     pub checkpoints: Option<CheckpointPolicy>,
     /// Told of every step with the candidate's number; may stop the run.
     pub watch: &'a mut dyn FnMut(usize, &train::Progress) -> std::ops::ControlFlow<()>,
@@ -78,7 +80,6 @@ impl Surrogate {
         checkpoints: Option<&CheckpointPolicy>,
         watch: &mut Watch,
     ) -> Result<(Self, Outcome)> {
-        config.model.check()?;
         let mut surrogate = Self::untrained(&config.model, pairs);
         let mut stream = Noise::new(seed, Purpose::Initialise, 0).stream(0);
         let noise = surrogate.noise();

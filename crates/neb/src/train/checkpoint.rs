@@ -25,11 +25,24 @@ pub struct Checkpoint {
     pub(super) history: Vec<Epoch>,
 }
 
+/// What a checkpoint must have in common with the run that resumes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Identity<'a> {
+    pub config: &'a TrainConfig,
+    pub seed: u64,
+    /// Mean loss of some rows at the initial parameters: another file of data or another model has another.
+    pub initial_loss: f64,
+}
+
+/// Relative difference of initial losses that another processor's rounding can explain.
+const ROUNDING: f64 = 1e-4;
+
 /// The part of the state that is not a tensor. Floats as bits: JSON has no infinity and may round.
 #[derive(Serialize, Deserialize)]
 struct Scalars {
     seed: u64,
     config: TrainConfig,
+    initial_loss: u64,
     steps: u64,
     best_epoch: usize,
     best_loss: u64,
@@ -45,10 +58,11 @@ const KIND: &str = "checkpoint";
 
 impl Checkpoint {
     /// Writes the state, replacing an older one atomically.
-    pub(super) fn save(&self, path: &Path, config: &TrainConfig, seed: u64) -> Result<()> {
+    pub(super) fn save(&self, path: &Path, identity: &Identity) -> Result<()> {
         let scalars = Scalars {
-            seed,
-            config: config.clone(),
+            seed: identity.seed,
+            config: identity.config.clone(),
+            initial_loss: identity.initial_loss.to_bits(),
             steps: self.adam.steps,
             best_epoch: self.best_epoch,
             best_loss: self.best_loss.to_bits(),
@@ -72,28 +86,15 @@ impl Checkpoint {
         store.save(path)
     }
 
-    /// Reads a state and checks that it belongs to this model, configuration and seed.
-    pub(super) fn load(
-        path: &Path,
-        parameters: usize,
-        config: &TrainConfig,
-        seed: u64,
-    ) -> Result<Self> {
+    /// Reads a state and checks that it belongs to this data, model, configuration and seed.
+    pub(super) fn load(path: &Path, parameters: usize, identity: &Identity) -> Result<Self> {
         let mut store = Store::load(path, KIND)?;
         let scalars: Scalars = store.config()?;
-        if scalars.seed != seed || scalars.config != *config {
+        if let Some(difference) = scalars.difference(identity) {
             return Err(Error::file(
                 path,
-                format!(
-                    "this checkpoint belongs to another run (its seed is {}, this run's {seed}; its settings {} this run's)",
-                    scalars.seed,
-                    if scalars.config == *config {
-                        "are"
-                    } else {
-                        "differ from"
-                    },
-                ),
-                "resume with the settings it was started with, or delete it to start anew",
+                format!("this checkpoint belongs to another run: {difference}"),
+                "resume with the data and settings it was started with, or delete it to start anew",
             ));
         }
         let mut take = |name: &str| store.take(name, &[parameters]);
@@ -113,6 +114,30 @@ impl Checkpoint {
             epoch_norm: f64::from_bits(scalars.epoch_norm),
             seconds: scalars.seconds,
             history: scalars.history.iter().map(unpack_epoch).collect(),
+        })
+    }
+}
+
+impl Scalars {
+    /// What tells the run of this checkpoint from another, if anything does.
+    fn difference(&self, run: &Identity) -> Option<String> {
+        if self.seed != run.seed {
+            return Some(format!(
+                "its seed is {}, this run's {}",
+                self.seed, run.seed
+            ));
+        }
+        if self.config != *run.config {
+            return Some(format!(
+                "its settings are {:?}, this run's {:?}",
+                self.config, run.config
+            ));
+        }
+        let (own, other) = (f64::from_bits(self.initial_loss), run.initial_loss);
+        let same =
+            own.to_bits() == other.to_bits() || (own - other).abs() <= ROUNDING * (1.0 + own.abs());
+        (!same).then(|| {
+            format!("its loss before training was {own}, this run's is {other}: other data or another model")
         })
     }
 }

@@ -1,0 +1,284 @@
+//! What can be typed. Plain data: each command converts its part once into what it needs.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use serde::{Deserialize, Serialize};
+
+/// Neural Empirical Bayes: the distribution behind noisy observations, from a simulator.
+#[derive(Debug, Parser)]
+#[command(name = "neb", version, arg_required_else_help = true)]
+#[command(after_help = "\
+Data files: .npz (arrays x, y, weight), .npy, .csv, .parquet (columns x1, x2, ..., y1, y2, ..., weight).
+Exit codes: 0 done, 1 a computation or check failed, 2 bad input or usage, 130 interrupted.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Common options")]
+pub(crate) struct Common {
+    /// Seed of everything random; the same seed gives the same bits [default: 1]
+    #[arg(long, global = true)]
+    pub(crate) seed: Option<u64>,
+    /// Threads to use [default: one per core]; results do not depend on it
+    #[arg(long, global = true, value_parser = at_least_one)]
+    pub(crate) threads: Option<usize>,
+    /// No progress and no notes; errors only
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Replace files that exist already
+    #[arg(long, global = true)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the method on a built-in problem whose truth is known, and print what was learned
+    Demo(Demo),
+    /// Draw x and simulate y with a built-in problem
+    Simulate(Simulate),
+    /// Learn the surrogate q(y|x) from simulated pairs
+    Surrogate(Surrogate),
+    /// Evaluate log q(y|x) row by row
+    LogProb(LogProb),
+    /// Draw from a fitted model
+    Sample(Sample),
+    /// Print the settings a training would use, and where each comes from
+    Config(Config),
+    /// Print a shell's completion script
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Demo {
+    /// two-moons, slcp or ik
+    #[arg(default_value = "two-moons")]
+    pub(crate) problem: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Simulate {
+    /// two-moons, slcp or ik
+    pub(crate) problem: String,
+    /// Rows to draw; with --from FILE the first rows of the file [default there: all]
+    #[arg(short, value_name = "N", value_parser = at_least_one)]
+    pub(crate) n: Option<usize>,
+    /// Where x comes from: `prior` (the true source), `proposal` (covers the source with a margin), `standard-normal`, or a
+    /// file
+    #[arg(long, value_name = "LAW|FILE", default_value = "prior")]
+    pub(crate) from: String,
+    /// The arrays or columns of the file that are x
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) x: Option<String>,
+    /// File to write, with x and y
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Surrogate {
+    /// Simulated pairs: x and y, row by row
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pairs: PathBuf,
+    /// File to write
+    #[arg(short, long, value_name = "FILE.safetensors")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) columns: Columns,
+    #[command(flatten)]
+    pub(crate) config: ConfigSource,
+    #[command(flatten)]
+    pub(crate) keys: SurrogateKeys,
+    /// Seconds between two checkpoints
+    #[arg(long, value_name = "S", default_value_t = 30.0)]
+    pub(crate) checkpoint_seconds: f64,
+    /// Go on from the checkpoints of a run that was stopped
+    #[arg(long)]
+    pub(crate) resume: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct LogProb {
+    /// A surrogate file, or the folder of a run
+    pub(crate) model: PathBuf,
+    /// Pairs to evaluate log q(y|x) at
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pairs: PathBuf,
+    /// File to write, with the array log_prob [default: print only mean and median]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) columns: Columns,
+    /// The array or column that is the weight of a row, for mean and median
+    #[arg(long, value_name = "NAME")]
+    pub(crate) weight: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sample {
+    /// A surrogate file, or the folder of a run
+    pub(crate) model: PathBuf,
+    /// Draw y through the surrogate, one for each row of x
+    #[arg(long, required = true)]
+    pub(crate) push: bool,
+    /// Rows of x
+    #[arg(long, value_name = "FILE")]
+    pub(crate) points: PathBuf,
+    /// The arrays or columns of the file that are x
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) x: Option<String>,
+    /// File to write, with x and y
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Config {
+    #[command(flatten)]
+    pub(crate) config: ConfigSource,
+    #[command(flatten)]
+    pub(crate) keys: SurrogateKeys,
+}
+
+/// Which arrays or columns of a file play which part.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Columns {
+    /// The arrays or columns that are x, with commas
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) x: Option<String>,
+    /// The arrays or columns that are y, with commas
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) y: Option<String>,
+}
+
+/// Where settings come from that are not typed one by one.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConfigSource {
+    /// Settings as TOML: the keys of `neb config`
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) config: Option<PathBuf>,
+    /// Settings to start from [default: fast]
+    #[arg(long, value_enum)]
+    pub(crate) preset: Option<Preset>,
+}
+
+/// A complete set of settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Preset {
+    /// What works best in little time
+    Fast,
+    /// The networks and schedules of the paper
+    Paper,
+}
+
+/// The form of the surrogate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    /// Train mixtures and flows, keep the best on held-out pairs
+    Auto,
+    /// Affine coupling flow on a Gaussian head
+    Coupling,
+    /// Rational-quadratic spline flow on a Gaussian head
+    Spline,
+    /// Gaussian mixture with full covariances
+    Mixture,
+    /// The paper's coupling flow, trained as there
+    Paper,
+}
+
+/// How the learning rate changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ScheduleName {
+    /// The same throughout
+    Constant,
+    /// A short rise, then half a cosine down to zero
+    Cosine,
+}
+
+/// The function between two layers of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ActivationName {
+    Relu,
+    LeakyRelu,
+    Silu,
+    Tanh,
+}
+
+/// Settings of the surrogate, as flags and as keys of the table `[surrogate]` of a configuration file.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[command(next_help_heading = "Surrogate")]
+pub(crate) struct SurrogateKeys {
+    /// Form of q(y|x)
+    #[arg(long, value_enum)]
+    pub(crate) kind: Option<Kind>,
+    /// Passes over the training pairs
+    #[arg(long)]
+    pub(crate) epochs: Option<usize>,
+    /// Pairs in a minibatch
+    #[arg(long)]
+    pub(crate) batch: Option<usize>,
+    /// Learning rate
+    #[arg(long)]
+    pub(crate) rate: Option<f64>,
+    /// How the learning rate changes
+    #[arg(long, value_enum)]
+    pub(crate) schedule: Option<ScheduleName>,
+    /// Weight decay
+    #[arg(long)]
+    pub(crate) weight_decay: Option<f64>,
+    /// Largest norm of the gradient; 0 for no limit
+    #[arg(long)]
+    pub(crate) clip_norm: Option<f64>,
+    /// Share of the pairs held out to judge by
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) held_out: Option<f64>,
+    /// Stop after so many epochs without improvement; 0 for never
+    #[arg(long, value_name = "EPOCHS")]
+    pub(crate) patience: Option<usize>,
+    /// Layers of a flow
+    #[arg(long)]
+    pub(crate) layers: Option<usize>,
+    /// Hidden units of the networks, for example 64,64
+    #[arg(long, value_delimiter = ',', value_name = "UNITS")]
+    pub(crate) hidden: Option<Vec<usize>>,
+    /// Hidden units of the Gaussian head under a flow
+    #[arg(long, value_delimiter = ',', value_name = "UNITS")]
+    pub(crate) head: Option<Vec<usize>>,
+    /// Function between the layers of a flow's networks
+    #[arg(long, value_enum)]
+    pub(crate) activation: Option<ActivationName>,
+    /// Bins of each spline
+    #[arg(long)]
+    pub(crate) bins: Option<usize>,
+    /// Splines act within so many deviations
+    #[arg(long)]
+    pub(crate) bound: Option<f64>,
+    /// Components of a mixture
+    #[arg(long)]
+    pub(crate) components: Option<usize>,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("expected 1 or more".to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err("expected a whole number, 1 or more".to_owned()),
+    }
+}

@@ -1,0 +1,69 @@
+//! One file per command: typed arguments in, library calls, a result out.
+
+mod config;
+mod demo;
+mod log_prob;
+mod sample;
+mod simulate;
+mod surrogate;
+mod training;
+
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+
+use crate::args::{Args, Command, Common};
+use crate::config::DEFAULT_SEED;
+use crate::output::Output;
+
+/// What every command needs to know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Session {
+    /// The seed typed, if any: a configuration file may hold another.
+    pub(crate) seed_flag: Option<u64>,
+    /// Replace existing files.
+    pub(crate) force: bool,
+    /// How to talk.
+    pub(crate) output: Output,
+}
+
+impl Session {
+    /// The seed of commands that take no configuration file.
+    fn seed(&self) -> u64 {
+        self.seed_flag.unwrap_or(DEFAULT_SEED)
+    }
+}
+
+/// Runs what was typed.
+pub(crate) fn run(args: Args) -> Result<()> {
+    let Common {
+        seed,
+        threads,
+        quiet,
+        json,
+        force,
+    } = args.common;
+    if let Some(threads) = threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build_global()
+            .with_context(|| format!("cannot start {threads} threads"))?;
+    }
+    let session = Session {
+        seed_flag: seed,
+        force,
+        output: Output { quiet, json },
+    };
+    match args.command {
+        Command::Demo(args) => demo::run(&args, session),
+        Command::Simulate(args) => simulate::run(&args, session),
+        Command::Surrogate(args) => surrogate::run(&args, session),
+        Command::LogProb(args) => log_prob::run(&args, session),
+        Command::Sample(args) => sample::run(&args, session),
+        Command::Config(args) => config::run(&args, session),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "neb", &mut script);
+            crate::output::print(&String::from_utf8_lossy(&script))
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! How a command fails: a message, a hint, and the exit code.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+/// A computation or check failed.
+const FAILED: u8 = 1;
+/// Bad input or usage.
+const BAD_INPUT: u8 = 2;
+/// Interrupted by the user: 128 + SIGINT, as shells have it.
+const INTERRUPTED: u8 = 130;
+
+/// A failure of the program itself; those of the libraries have types of their own.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    hint: String,
+    code: u8,
+}
+
+impl Failure {
+    /// Data or settings that cannot be used.
+    pub(crate) fn input(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+        Self {
+            message: message.into(),
+            hint: hint.into(),
+            code: BAD_INPUT,
+        }
+        .into()
+    }
+
+    /// Stopped by the user.
+    pub(crate) fn interrupted(
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> anyhow::Error {
+        Self {
+            message: message.into(),
+            hint: hint.into(),
+            code: INTERRUPTED,
+        }
+        .into()
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Names the file whose data the library refused; its other errors name what they concern.
+pub(crate) fn in_file(path: &Path, error: neb::Error) -> anyhow::Error {
+    match error {
+        neb::Error::Input { message, hint } => {
+            Failure::input(format!("{}: {message}", path.display()), hint)
+        }
+        other => other.into(),
+    }
+}
+
+/// Says what went wrong on standard error; returns the exit code.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    let (message, hint, code) = if let Some(failure) = error.downcast_ref::<Failure>() {
+        (
+            failure.to_string(),
+            Some(failure.hint.as_str()),
+            failure.code,
+        )
+    } else if let Some(refused) = error.downcast_ref::<neb_data::Error>() {
+        (refused.to_string(), refused.hint(), BAD_INPUT)
+    } else if let Some(refused) = error.downcast_ref::<neb::Error>() {
+        let code = match refused {
+            neb::Error::NonFinite { .. } => FAILED,
+            neb::Error::Cancelled { .. } => INTERRUPTED,
+            _ => BAD_INPUT,
+        };
+        (refused.to_string(), refused.hint(), code)
+    } else {
+        (format!("{error:#}"), None, FAILED)
+    };
+    eprintln!("error: {message}");
+    if let Some(hint) = hint {
+        eprintln!("hint: {hint}");
+    }
+    ExitCode::from(code)
+}

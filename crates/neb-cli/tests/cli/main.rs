@@ -1,0 +1,7 @@
+//! The `neb` program from the outside: arguments and files in; exit code, words and files out.
+
+mod bad_input;
+mod commands;
+mod folder;
+#[cfg(unix)]
+mod resume;

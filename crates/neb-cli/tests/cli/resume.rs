@@ -1,0 +1,105 @@
+//! A training that is stopped, by force or by Ctrl-C, and resumed ends in the bytes of one that was not.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::folder::Folder;
+
+/// Three small candidates.
+const TRAIN: &str = "surrogate --pairs pairs.npz --hidden 8 --head 8 --layers 2 --epochs 150 --batch 64 \
+                     --components 2 -o stopped.safetensors";
+
+/// Saves after every step: the run is stopped at a checkpoint, wherever it is stopped.
+const EVERY_STEP: &str = "--checkpoint-seconds 0";
+
+fn start(folder: &Folder) -> Child {
+    folder
+        .command(&format!("{TRAIN} {EVERY_STEP}"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits until the second candidate has begun.
+fn wait_for_checkpoint(folder: &Folder) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !folder.path("stopped.checkpoint.1.safetensors").exists() {
+        assert!(Instant::now() < deadline, "no checkpoint appeared");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn assert_resumes_to_the_same_bytes(folder: &Folder) {
+    assert!(
+        !folder.path("stopped.safetensors").exists(),
+        "it was not stopped"
+    );
+    folder.refused(
+        TRAIN,
+        &[
+            "stopped.checkpoint.0.safetensors: an earlier run was not finished",
+            "--resume",
+        ],
+    );
+    folder.refused(
+        &format!("{TRAIN} --resume --seed 2"),
+        &["belongs to another run", "its seed is 1, this run's 2"],
+    );
+    folder.succeed(&format!("{TRAIN} --resume"));
+    folder.succeed(&TRAIN.replace("stopped", "whole"));
+    assert!(folder.bytes("stopped.safetensors") == folder.bytes("whole.safetensors"));
+    for (path, _) in folder.contents() {
+        let name = path.to_string_lossy();
+        assert!(!name.contains("checkpoint"), "{name} was left behind");
+    }
+}
+
+#[test]
+fn a_killed_training_resumes_to_the_same_bytes() {
+    let folder = Folder::new();
+    folder.succeed("simulate two-moons -n 600 --from proposal -o pairs.npz");
+    let mut child = start(&folder);
+    wait_for_checkpoint(&folder);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_resumes_to_the_same_bytes(&folder);
+}
+
+#[test]
+fn ctrl_c_leaves_a_checkpoint_and_says_how_to_resume() {
+    let folder = Folder::new();
+    folder.succeed("simulate two-moons -n 600 --from proposal -o pairs.npz");
+    let child = start(&folder);
+    wait_for_checkpoint(&folder);
+    let interrupted = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(interrupted.success());
+    let output = child.wait_with_output().unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{words}");
+    let command = format!("neb {TRAIN} {EVERY_STEP} --resume");
+    let command = command.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&command), "{words}");
+    assert_resumes_to_the_same_bytes(&folder);
+}
+
+#[test]
+fn force_starts_anew() {
+    let folder = Folder::new();
+    folder.succeed("simulate two-moons -n 600 --from proposal -o pairs.npz");
+    let mut child = start(&folder);
+    wait_for_checkpoint(&folder);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let small =
+        "surrogate --pairs pairs.npz -o stopped.safetensors --kind mixture --hidden 8 --epochs 1";
+    folder.succeed(&format!("{small} --force"));
+    assert!(!folder.path("stopped.checkpoint.1.safetensors").exists());
+    let ended = folder.neb(&format!("{small} --force --resume"));
+    assert!(
+        ended.stderr.contains("no checkpoint to resume"),
+        "{ended:?}"
+    );
+}
