@@ -17,11 +17,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         if argument == "--threads" {
-            threads = arguments.next().ok_or("--threads needs a number")?.parse()?;
+            threads = arguments
+                .next()
+                .ok_or("--threads needs a number")?
+                .parse()?;
         } else if CASES.contains(&argument.as_str()) {
             cases.push(argument);
         } else {
-            eprintln!("error: no case `{argument}`; there are {}", CASES.join(", "));
+            eprintln!(
+                "error: no case `{argument}`; there are {}",
+                CASES.join(", ")
+            );
             std::process::exit(2);
         }
     }

@@ -40,10 +40,22 @@ fn main() {
             c.train.rate = e.parse().unwrap();
         }
     }
-    if let Some(w) = args.get(5) { let w: usize = w.parse().unwrap(); for c in &mut config.candidates { match &mut c.model {
-        ModelConfig::Coupling { head, .. } | ModelConfig::Spline { head, .. } => *head = vec![w; 3],
-        ModelConfig::Mixture { hidden, .. } => *hidden = vec![w; 3] } } }
-    if let Some(b) = args.get(6) { for c in &mut config.candidates { c.train.batch = b.parse().unwrap(); } }
+    if let Some(w) = args.get(5) {
+        let w: usize = w.parse().unwrap();
+        for c in &mut config.candidates {
+            match &mut c.model {
+                ModelConfig::Coupling { head, .. } | ModelConfig::Spline { head, .. } => {
+                    *head = vec![w; 3]
+                }
+                ModelConfig::Mixture { hidden, .. } => *hidden = vec![w; 3],
+            }
+        }
+    }
+    if let Some(b) = args.get(6) {
+        for c in &mut config.candidates {
+            c.train.batch = b.parse().unwrap();
+        }
+    }
     let t = Instant::now();
     let (s, report) = Surrogate::fit(
         pairs,

@@ -23,5 +23,5 @@ pub mod train;
 pub use error::{Error, Result};
 pub use likelihood::{Dims, Likelihood, PairWeights, Widening};
 pub use matrix::{Matrix, MatrixMut, Rows};
-pub use tempered::Tempered;
 pub use random::{Noise, Purpose, Stream};
+pub use tempered::Tempered;

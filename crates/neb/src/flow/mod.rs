@@ -4,20 +4,25 @@
 //! context (the x of q(y|x)) is its *share*: computed once per context row, used for every v.
 
 pub(crate) mod coupling;
+#[cfg(test)]
+mod golden;
 pub(crate) mod head;
 #[cfg(test)]
 mod laws;
 pub(crate) mod spline;
 pub(crate) mod stack;
+pub(crate) mod umnn;
 
 use crate::kernel::Lane;
-use crate::nn::mlp::{Mlp, MlpGradient, MlpTape};
+use crate::nn::mlp::{Mlp, MlpGradient, MlpRecord, MlpTape};
 
 /// What one map's forward pass on a tile leaves for its backward pass, and scratch.
 #[derive(Clone, Debug)]
 pub(crate) struct LayerTape {
     /// One for each of the map's networks.
     pub nets: Vec<MlpTape>,
+    /// Records of networks that pass more than once; made by the first taped pass.
+    pub records: Vec<MlpRecord>,
     /// Whatever else the map keeps.
     pub lanes: Vec<Lane>,
 }
@@ -96,6 +101,7 @@ pub(crate) trait Bijection: Send + Sync + std::fmt::Debug {
     fn new_tape(&self) -> LayerTape {
         LayerTape {
             nets: self.nets().iter().map(Mlp::new_tape).collect(),
+            records: Vec::new(),
             lanes: vec![Lane::ZERO; self.tape_lanes()],
         }
     }

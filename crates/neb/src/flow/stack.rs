@@ -4,11 +4,13 @@
 
 use super::coupling::{Coupling, CouplingShape};
 use super::head::GaussianHead;
+use super::umnn::{Umnn, UmnnShape};
 use super::{Bijection, LayerGradient, LayerTape};
 use crate::Stream;
 use crate::density::ConditionalDensity;
-use crate::kernel::{LANES, Lane};
+use crate::kernel::Lane;
 use crate::nn::activation::Activation;
+use crate::nn::mlp::Mlp;
 use crate::nn::parameters::Layout;
 
 const HALF_LOG_TWO_PI: f32 = 0.918_938_5;
@@ -79,10 +81,29 @@ impl Flow {
             let coupling = Coupling::new(sizes, &mut layout, &format!("layers.{l}"));
             layers.push(Box::new(coupling));
         }
+        Self::assemble(shape.dim, shape.context, layers, layout)
+    }
+
+    /// Lays out a flow of UMNN layers; its parameters are zero until drawn or loaded.
+    pub(crate) fn umnn(shape: &UmnnShape) -> Self {
+        let mut layout = Layout::default();
+        let layer = |l: usize| -> Box<dyn Bijection> {
+            Box::new(Umnn::new(shape, l, &mut layout, &format!("layers.{l}")))
+        };
+        let layers = (0..shape.layers).map(layer).collect();
+        Self::assemble(shape.dim, shape.context, layers, layout)
+    }
+
+    fn assemble(
+        dim: usize,
+        context: usize,
+        layers: Vec<Box<dyn Bijection>>,
+        layout: Layout,
+    ) -> Self {
         let parameters = vec![0.0; layout.len()];
         let mut flow = Self {
-            dim: shape.dim,
-            context: shape.context,
+            dim,
+            context,
             layers,
             layout,
             parameters,
@@ -151,6 +172,42 @@ impl Flow {
             let layer_tape = &mut tape.layers[l];
             let gradient = learn.then(|| &mut tape.gradients[l]);
             layer.backward_inverse(d_v, layer_tape, d_share, gradient);
+            let gradient = learn.then(|| &mut tape.gradients[l]);
+            layer.backward_share(context, d_share, layer_tape, d_context, gradient);
+        }
+    }
+
+    /// v ↦ u in place, keeping what [`Flow::push_backward`] needs; log |∂u/∂v|.
+    pub(crate) fn push(&self, v: &mut [Lane], context: &[Lane], tape: &mut FlowTape) -> Lane {
+        self.compute_share(context, &mut tape.share, &mut tape.layers, true);
+        self.forward(v, &tape.share, &mut tape.layers, true)
+    }
+
+    /// After [`Flow::push`]: in place from the gradient with respect to u, and to log |∂u/∂v|, to the one with respect
+    /// to v; overwrites `d_context`; with `learn` also adds to the weight gradients kept in the workspace.
+    pub(crate) fn push_backward(
+        &self,
+        d_v: &mut [Lane],
+        d_log_det: &Lane,
+        context: &[Lane],
+        tape: &mut FlowTape,
+        d_context: &mut [Lane],
+        learn: bool,
+    ) {
+        if learn {
+            self.ensure_gradients(tape);
+        }
+        d_context.fill(Lane::ZERO);
+        tape.d_share.fill(Lane::ZERO);
+        let mut end = tape.share.len();
+        for (l, layer) in self.layers.iter().enumerate().rev() {
+            let range = end - layer.share_len()..end;
+            end = range.start;
+            let share = &tape.share[range.clone()];
+            let d_share = &mut tape.d_share[range];
+            let layer_tape = &mut tape.layers[l];
+            let gradient = learn.then(|| &mut tape.gradients[l]);
+            layer.backward(d_v, share, d_log_det, layer_tape, d_share, gradient);
             let gradient = learn.then(|| &mut tape.gradients[l]);
             layer.backward_share(context, d_share, layer_tape, d_context, gradient);
         }
@@ -266,32 +323,15 @@ impl ConditionalDensity for Flow {
         d_context: &mut [Lane],
         learn: bool,
     ) -> Lane {
-        if learn {
-            self.ensure_gradients(tape);
-        }
-        self.compute_share(context, &mut tape.share, &mut tape.layers, true);
-        tape.v.copy_from_slice(v);
-        let log_det = self.forward(&mut tape.v, &tape.share, &mut tape.layers, true);
-        let value = log_base(&tape.v, log_det);
-        for (d, u) in d_v.iter_mut().zip(&tape.v) {
-            for lane in 0..LANES {
-                d.0[lane] = -weight.0[lane] * u.0[lane];
+        d_v.copy_from_slice(v);
+        let log_det = self.push(d_v, context, tape);
+        let value = log_base(d_v, log_det);
+        for d in d_v.iter_mut() {
+            for (d, weight) in d.0.iter_mut().zip(weight.0) {
+                *d *= -weight;
             }
         }
-        d_context.fill(Lane::ZERO);
-        tape.d_share.fill(Lane::ZERO);
-        let mut end = tape.share.len();
-        for (l, layer) in self.layers.iter().enumerate().rev() {
-            let range = end - layer.share_len()..end;
-            end = range.start;
-            let share = &tape.share[range.clone()];
-            let d_share = &mut tape.d_share[range];
-            let layer_tape = &mut tape.layers[l];
-            let gradient = learn.then(|| &mut tape.gradients[l]);
-            layer.backward(d_v, share, weight, layer_tape, d_share, gradient);
-            let gradient = learn.then(|| &mut tape.gradients[l]);
-            layer.backward_share(context, d_share, layer_tape, d_context, gradient);
-        }
+        self.push_backward(d_v, weight, context, tape, d_context, learn);
         value
     }
 

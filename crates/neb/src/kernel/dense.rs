@@ -299,8 +299,13 @@ fn outer<S: Simd>(simd: S, delta: &[Lane], transposed: &[Lane], gradient: &mut [
         outer_panel(simd, delta, transposed, gradient);
     }
     let rest = gradients.into_remainder();
-    for (delta, gradient) in deltas.remainder().iter().zip(rest.chunks_exact_mut(blocks)) {
-        outer_panel(simd, &[*delta], transposed, gradient);
+    match *deltas.remainder() {
+        [a] => outer_panel(simd, &[a], transposed, rest),
+        [a, b] => outer_panel(simd, &[a, b], transposed, rest),
+        [a, b, c] => outer_panel(simd, &[a, b, c], transposed, rest),
+        [a, b, c, d] => outer_panel(simd, &[a, b, c, d], transposed, rest),
+        [a, b, c, d, e] => outer_panel(simd, &[a, b, c, d, e], transposed, rest),
+        _ => {}
     }
 }
 

@@ -25,6 +25,16 @@ pub enum Activation {
 }
 
 impl Activation {
+    /// Slope below zero of a rectifier (above it is 1): its slope can be told from its value.
+    #[inline(always)]
+    pub(crate) fn leak(self) -> Option<f32> {
+        match self {
+            Self::Relu => Some(0.0),
+            Self::LeakyRelu => Some(LEAK),
+            Self::Silu | Self::Tanh => None,
+        }
+    }
+
     /// Value and slope.
     #[inline(always)]
     fn apply<S: Simd>(self, h: f32x16<S>) -> (f32x16<S>, f32x16<S>) {
@@ -71,5 +81,24 @@ impl<S: Simd> Finish<S> for Activate<'_> {
         if let Some(slopes) = &mut self.slope {
             slope.store_array(&mut slopes[output].0);
         }
+    }
+}
+
+/// Finishes the way back through a rectifier: multiplies by the slope told from the activation's sign.
+pub(crate) struct Rectified<'a> {
+    /// Where the products go.
+    pub out: &'a mut [Lane],
+    /// The activations.
+    pub activation: &'a [Lane],
+    /// Slope below zero.
+    pub leak: f32,
+}
+
+impl<S: Simd> Finish<S> for Rectified<'_> {
+    #[inline(always)]
+    fn store(&mut self, output: usize, value: f32x16<S>) {
+        let on = f32x16::load_array_ref(value.simd, &self.activation[output].0).simd_gt(0.0);
+        on.select(value, value * self.leak)
+            .store_array(&mut self.out[output].0);
     }
 }

@@ -6,7 +6,7 @@
 
 use fearless_simd::{Simd, dispatch};
 
-use super::activation::{Activate, Activation};
+use super::activation::{Activate, Activation, Rectified};
 use super::parameters::Layout;
 use crate::Stream;
 use crate::kernel::dense::{
@@ -52,11 +52,18 @@ pub(crate) struct Mlp {
     context_backward: Panels,
 }
 
-/// What a forward pass leaves for the backward pass, and scratch for both.
+/// What a forward pass leaves for the backward pass.
+#[derive(Clone, Debug)]
+pub(crate) struct MlpRecord {
+    activations: Vec<Vec<Lane>>,
+    /// Empty where the slope can be told from the activation.
+    slopes: Vec<Vec<Lane>>,
+}
+
+/// The record of the latest pass, and scratch.
 #[derive(Clone, Debug)]
 pub(crate) struct MlpTape {
-    activations: Vec<Vec<Lane>>,
-    slopes: Vec<Vec<Lane>>,
+    record: MlpRecord,
     delta: Vec<Lane>,
     next_delta: Vec<Lane>,
     transposed: Vec<Lane>,
@@ -99,6 +106,19 @@ impl Mlp {
             context_forward: Panels::default(),
             context_backward: Panels::default(),
         }
+    }
+
+    /// Holds at zero the weights of layer l whose `connected(l, output, input)` is false; the first layer's inputs
+    /// are counted free ones first.
+    pub(crate) fn masked(mut self, connected: impl Fn(usize, usize, usize) -> bool) -> Self {
+        for l in 0..self.layers.len() {
+            let stride = self.stride(l);
+            let entries = stride * self.layers[l].outputs;
+            self.layers[l].mask = (0..entries)
+                .map(|at| connected(l, at / stride, at % stride))
+                .collect();
+        }
+        self
     }
 
     /// Number of lanes of the share.
@@ -174,15 +194,28 @@ impl Mlp {
         }
     }
 
+    /// Memory for what one forward pass leaves, to be swapped in by [`MlpTape::swap_record`].
+    pub(crate) fn new_record(&self) -> MlpRecord {
+        let lanes = |&n: &usize| vec![Lane::ZERO; n];
+        let hidden = &self.shape.hidden;
+        let kept = if self.shape.activation.leak().is_some() {
+            0
+        } else {
+            hidden.len()
+        };
+        MlpRecord {
+            activations: hidden.iter().map(lanes).collect(),
+            slopes: hidden[..kept].iter().map(lanes).collect(),
+        }
+    }
+
     /// Memory for one tile's passes.
     pub(crate) fn new_tape(&self) -> MlpTape {
-        let hidden = &self.shape.hidden;
         let lanes = |n: usize| vec![Lane::ZERO; n];
-        let widest = hidden.iter().copied().max().unwrap_or(0);
+        let widest = self.shape.hidden.iter().copied().max().unwrap_or(0);
         let inputs = widest.max(self.shape.free).max(self.shape.context);
         MlpTape {
-            activations: hidden.iter().map(|&n| lanes(n)).collect(),
-            slopes: hidden.iter().map(|&n| lanes(n)).collect(),
+            record: self.new_record(),
             delta: lanes(widest),
             next_delta: lanes(widest),
             transposed: lanes(transposed_lanes(inputs)),
@@ -239,7 +272,8 @@ impl Mlp {
         taped: bool,
     ) {
         for (l, layer) in self.layers.iter().enumerate() {
-            let (before, after) = tape.activations.split_at_mut(l);
+            let record = &mut tape.record;
+            let (before, after) = record.activations.split_at_mut(l);
             let input = if l == 0 { free } else { &before[l - 1] };
             let start = if l == 0 {
                 Start::Lanes(share)
@@ -250,7 +284,11 @@ impl Mlp {
                 let mut finish = Activate {
                     function: self.shape.activation,
                     out: activations,
-                    slope: taped.then(|| &mut tape.slopes[l][..]),
+                    slope: record
+                        .slopes
+                        .get_mut(l)
+                        .filter(|_| taped)
+                        .map(|s| &mut s[..]),
                 };
                 dense(simd, &layer.forward, start, input, &mut finish);
             } else {
@@ -302,7 +340,7 @@ impl Mlp {
                 let input = if l == 0 {
                     free
                 } else {
-                    &tape.activations[l - 1]
+                    &tape.record.activations[l - 1]
                 };
                 let sums = &mut gradient.weights[l];
                 weight_gradient(simd, delta, input, &mut tape.transposed, sums);
@@ -313,11 +351,21 @@ impl Mlp {
                 let zero = Start::Zero;
                 dense(simd, &layer.backward, zero, delta, &mut Added(d_free));
             } else {
-                let mut finish = Scaled {
-                    out: &mut tape.next_delta[..layer.inputs],
-                    slope: &tape.slopes[l - 1],
-                };
-                dense(simd, &layer.backward, Start::Zero, delta, &mut finish);
+                let out = &mut tape.next_delta[..layer.inputs];
+                let zero = Start::Zero;
+                if let Some(leak) = self.shape.activation.leak() {
+                    let activation = &tape.record.activations[l - 1];
+                    let mut finish = Rectified {
+                        out,
+                        activation,
+                        leak,
+                    };
+                    dense(simd, &layer.backward, zero, delta, &mut finish);
+                } else {
+                    let slope = &tape.record.slopes[l - 1];
+                    let mut finish = Scaled { out, slope };
+                    dense(simd, &layer.backward, zero, delta, &mut finish);
+                }
                 std::mem::swap(&mut tape.delta, &mut tape.next_delta);
             }
         }
@@ -367,6 +415,13 @@ impl Mlp {
                 *bias += lane.0.iter().sum::<f32>();
             }
         }
+    }
+}
+
+impl MlpTape {
+    /// Exchanges the record, so that several forward passes can wait for their backward passes.
+    pub(crate) fn swap_record(&mut self, record: &mut MlpRecord) {
+        std::mem::swap(&mut self.record, record);
     }
 }
 

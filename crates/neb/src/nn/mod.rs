@@ -2,6 +2,7 @@
 
 pub mod activation;
 pub mod adam;
+pub(crate) mod made;
 pub(crate) mod mlp;
 pub(crate) mod parameters;
 pub mod schedule;

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::affine::{Affine, Base};
 use super::flow::{FlowFit, FlowSource};
 use super::{Source, ladder::Fitted};
+use crate::Result;
 use crate::density::ConditionalDensity;
 use crate::scaling::Scaling;
 use crate::store::{Store, TensorData};
-use crate::Result;
 
 const KIND: &str = "source";
 

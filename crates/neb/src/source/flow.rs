@@ -87,8 +87,7 @@ impl FlowSource {
             (points.row(row)[d] - self.scaling.mean[d]) * self.scaling.inverse[d]
         });
         let config = self.shape.train.clone();
-        let mut objective =
-            PairsObjective::new(&mut self.flow, &v, None, None, seed);
+        let mut objective = PairsObjective::new(&mut self.flow, &v, None, None, seed);
         train::train(&mut objective, &config, seed, None, watch)
     }
 
@@ -116,7 +115,14 @@ impl FlowSource {
                     debug_assert!(first < x.rows());
                     work(&mut workspace, first, dx);
                 }
-                let mut flat = vec![0.0; if learn { self.flow.parameters().len() } else { 0 }];
+                let mut flat = vec![
+                    0.0;
+                    if learn {
+                        self.flow.parameters().len()
+                    } else {
+                        0
+                    }
+                ];
                 if learn {
                     self.flow.collect_gradient(&mut workspace, &mut flat);
                 }
@@ -231,15 +237,8 @@ impl Density for FlowSource {
                 *lane = weight;
             }
             let mut d_v = v.clone();
-            self.flow.log_prob_backward(
-                &v,
-                &[],
-                &weights,
-                workspace,
-                &mut d_v,
-                &mut [],
-                learn,
-            );
+            self.flow
+                .log_prob_backward(&v, &[], &weights, workspace, &mut d_v, &mut [], learn);
             for (lane, row) in dx.chunks_exact_mut(dim).enumerate() {
                 for (d, out) in row.iter_mut().enumerate() {
                     *out += d_v[d].0[lane] * self.scaling.inverse[d];

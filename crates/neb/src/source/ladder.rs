@@ -42,8 +42,11 @@ pub struct LadderConfig {
     pub held_out: f64,
     /// Most particles.
     pub particles: usize,
-    /// Effective samples half of the observations must have; the likelihood is tempered until they do.
+    /// Effective samples half of the observations must have while the affine rungs are fitted; the likelihood is widened until
+    /// they do. Many, since the Monte Carlo bias of few favours sources that are too wide.
     pub effective_samples: f64,
+    /// The same while rungs are judged and flows refined. Fewer, since widening hides fine structure.
+    pub refine_effective_samples: f64,
     /// Weight of the entropy while fitting the affine rungs; falls to zero.
     pub entropy: f64,
     /// Weight of the pull while refining; falls to half.
@@ -66,6 +69,7 @@ impl Default for LadderConfig {
             held_out: 0.1,
             particles: 15_000,
             effective_samples: 200.0,
+            refine_effective_samples: 30.0,
             entropy: 0.0,
             pull: 0.1,
             refine_epochs: 6,
@@ -279,8 +283,7 @@ struct Candidate {
 
 impl Climber<'_, '_> {
     /// The width at which these samples serve the observations.
-    fn choose_width(&self, x: Rows) -> Width {
-        let wanted = self.config.effective_samples;
+    fn choose_width(&self, x: Rows, wanted: f64) -> Width {
         narrowest_width(self.likelihood, self.y, x, wanted, self.seed)
     }
 
@@ -289,7 +292,10 @@ impl Climber<'_, '_> {
         let names: Vec<String> = (1..=self.points.cols()).map(|d| format!("x{d}")).collect();
         let start = Scaling::measure(self.points, &all, &names)?;
         let few: Vec<u32> = (0..self.points.rows().min(self.config.affine_k) as u32).collect();
-        self.width = self.choose_width(self.points.gather(&few).view());
+        self.width = self.choose_width(
+            self.points.gather(&few).view(),
+            self.config.effective_samples,
+        );
         let mut candidates = Vec::new();
         for (base, name) in [
             (Base::Normal, "affine of normal"),
@@ -301,7 +307,7 @@ impl Climber<'_, '_> {
             let entropy = self.config.entropy;
             self.train_affine(&mut source, name, 3, 3e-2, entropy)?;
             source = source.scales_only(false);
-            self.narrow(&source);
+            self.narrow(&source, self.config.effective_samples);
             let (effective_samples, history) =
                 self.train_affine(&mut source, name, 4, 1.5e-2, 0.2 * entropy)?;
             candidates.push(Candidate {
@@ -313,7 +319,10 @@ impl Climber<'_, '_> {
             });
         }
         for candidate in &candidates {
-            self.narrow(candidate.source.source());
+            self.narrow(
+                candidate.source.source(),
+                self.config.refine_effective_samples,
+            );
         }
         for candidate in candidates {
             self.judge(candidate, 0.0)?;
@@ -322,10 +331,10 @@ impl Climber<'_, '_> {
     }
 
     /// Narrows the width if the source's own samples allow it.
-    fn narrow(&mut self, source: &dyn Source) {
+    fn narrow(&mut self, source: &dyn Source, wanted: f64) {
         let noise = Noise::new(self.seed, Purpose::SourceNoise, u64::MAX);
         let x = source.sample(self.config.affine_k, noise);
-        let width = self.choose_width(x.view());
+        let width = self.choose_width(x.view(), wanted);
         if width.narrower_than(self.width) {
             self.width = width;
         }
@@ -348,7 +357,13 @@ impl Climber<'_, '_> {
             steps,
         };
         let k = self.config.affine_k;
-        self.train_source(source, name, pull, k, training(epochs, batch, rate, self.config.held_out))
+        self.train_source(
+            source,
+            name,
+            pull,
+            k,
+            training(epochs, batch, rate, self.config.held_out),
+        )
     }
 
     fn train_source(
@@ -397,7 +412,9 @@ impl Climber<'_, '_> {
         let shape = &self.config.flow;
         let mut source = FlowSource::new(shape, &scaling.mean, &scaling.deviation, self.seed);
         let watch = &mut *self.watch;
-        source.fit_points(draws.view(), self.seed, &mut |progress| watch(name, progress))?;
+        source.fit_points(draws.view(), self.seed, &mut |progress| {
+            watch(name, progress)
+        })?;
         let mut reference = FlowSource::new(shape, &scaling.mean, &scaling.deviation, self.seed);
         let fitted = source.parameters().to_vec();
         reference.update(&mut |parameters| parameters.copy_from_slice(&fitted));
@@ -425,8 +442,7 @@ impl Climber<'_, '_> {
         let train = training(epochs, batch, 1e-3, self.config.held_out);
         let name = format!("{name}, refined");
         let k = self.config.refine_k;
-        let (effective_samples, history) =
-            self.train_source(&mut source, &name, pull, k, train)?;
+        let (effective_samples, history) = self.train_source(&mut source, &name, pull, k, train)?;
         self.judge(
             Candidate {
                 name,
@@ -442,7 +458,7 @@ impl Climber<'_, '_> {
     fn particles(&mut self, train_rows: &[u32]) -> Result<ParticleWeights> {
         let few: Vec<u32> = (0..self.points.rows().min(self.config.particles) as u32).collect();
         let points = self.points.gather(&few);
-        let own = self.choose_width(points.view());
+        let own = self.choose_width(points.view(), self.config.refine_effective_samples);
         let width = if own.narrower_than(self.width) {
             self.width
         } else {
@@ -457,7 +473,9 @@ impl Climber<'_, '_> {
         };
         let weights = fit_particles(&*likelihood, y.view(), None, points.view(), None, &settings)?;
         let noise = Noise::new(self.seed, Purpose::SourceSample, 2);
-        let draws = points.view().gather(&weights.resample(points.rows(), noise));
+        let draws = points
+            .view()
+            .gather(&weights.resample(points.rows(), noise));
         self.flow_from(draws, "spline on particles")?;
         Ok(weights)
     }

@@ -140,9 +140,7 @@ impl Objective for MarginalObjective<'_> {
         let likelihood = self.likelihood;
         let shared = Samples::Shared(x.view());
         let estimate = match &self.estimator {
-            Estimator::Shared { .. } => {
-                estimator::mc(likelihood, batch, shared, Gradient::Sparse)?
-            }
+            Estimator::Shared { .. } => estimator::mc(likelihood, batch, shared, Gradient::Sparse)?,
             Estimator::Independent { .. } => {
                 let own = Samples::Independent(x.view());
                 estimator::mc(likelihood, batch, own, Gradient::Sparse)?

@@ -107,7 +107,9 @@ pub fn narrowest_width(
 fn median_effective_samples(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> f64 {
     let mut logs = Matrix::zeros(y.rows(), x.rows());
     likelihood.log_prob_pairs(y, x, logs.view_mut());
-    let mut sizes: Vec<f64> = (0..y.rows()).map(|i| effective_samples(logs.row(i))).collect();
+    let mut sizes: Vec<f64> = (0..y.rows())
+        .map(|i| effective_samples(logs.row(i)))
+        .collect();
     sizes.sort_by(f64::total_cmp);
     sizes[sizes.len() / 2]
 }

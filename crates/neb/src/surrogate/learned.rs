@@ -12,8 +12,7 @@ use crate::flow::stack::{Flow, FlowShape};
 use crate::scaling::Scaling;
 use crate::train::{self, CheckpointPolicy, Outcome, Watch};
 use crate::{
-    Dims, Error, Likelihood, Matrix, MatrixMut, Noise, PairWeights, Purpose, Result, Rows,
-    Widening,
+    Dims, Error, Likelihood, Matrix, MatrixMut, Noise, PairWeights, Purpose, Result, Rows, Widening,
 };
 
 /// Simulated pairs (x_j, y_j), row by row, with the names of their columns.

@@ -6,13 +6,13 @@
 use fearless_simd::prelude::*;
 use fearless_simd::{Simd, dispatch, f32x16};
 
-use crate::{Rows, Stream};
 use crate::density::ConditionalDensity;
 use crate::flow::head::{below_diagonal, triangle_parameters};
 use crate::kernel::{LANES, Lane, level, math};
 use crate::nn::activation::Activation;
 use crate::nn::mlp::{Mlp, MlpGradient, MlpTape, Shape};
 use crate::nn::parameters::Layout;
+use crate::{Rows, Stream};
 
 const HALF_LOG_TWO_PI: f32 = 0.918_938_5;
 
@@ -98,7 +98,8 @@ impl Mixture {
 
     fn run_net(&self, context: &[Lane], raw: &mut [Lane], tape: &mut MixtureTape, taped: bool) {
         self.net.share(context, &mut tape.inner);
-        self.net.forward(&[], &tape.inner, raw, &mut tape.net, taped);
+        self.net
+            .forward(&[], &tape.inner, raw, &mut tape.net, taped);
     }
 
     /// Raw parameters ↦ prepared ones: log N = constant − ½|A v − b|², the constant with log π and the norm in it.
@@ -108,8 +109,7 @@ impl Mixture {
         let dim = self.dim;
         for (c, out) in share.chunks_exact_mut(self.prepared_len()).enumerate() {
             let parameters = self.component(raw, c);
-            let mut constant =
-                load(simd, &raw[c]) - log_norm - HALF_LOG_TWO_PI * dim as f32;
+            let mut constant = load(simd, &raw[c]) - log_norm - HALF_LOG_TWO_PI * dim as f32;
             let (head, triangle) = out.split_at_mut(1 + dim);
             let mut at = 0;
             for i in 0..dim {
@@ -231,7 +231,11 @@ impl Mixture {
             for j in 0..dim {
                 let centre = load(simd, &centred[j]);
                 let scaled = load(simd, &us[j]) * math::exp(load(simd, &parameters[dim + j]));
-                add(simd, &mut d_parameters[dim + j], share * (one - scaled * centre));
+                add(
+                    simd,
+                    &mut d_parameters[dim + j],
+                    share * (one - scaled * centre),
+                );
                 let mut pull = scaled;
                 for i in j + 1..dim {
                     let at = below_diagonal(dim, i, j);

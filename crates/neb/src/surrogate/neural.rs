@@ -208,14 +208,21 @@ impl<M: ConditionalDensity> PairGradient<'_, M> {
     /// The entries of x_k: rows of y and their weights.
     fn entries(&self, k: usize) -> (&[u32], &[f32]) {
         let range = self.weights.starts[k]..self.weights.starts[k + 1];
-        (&self.weights.y_row[range.clone()], &self.weights.weight[range])
+        (
+            &self.weights.y_row[range.clone()],
+            &self.weights.weight[range],
+        )
     }
 
     /// 16 values of x in the lanes, the observations of each taken in turn; for models that can use it.
     fn by_tile(&mut self, first: usize, dx: &mut [f32]) -> bool {
         let cols = self.x.cols();
         let ks: Vec<usize> = (first..first + dx.len() / cols).collect();
-        let longest = ks.iter().map(|&k| self.entries(k).0.len()).max().unwrap_or(0);
+        let longest = ks
+            .iter()
+            .map(|&k| self.entries(k).0.len())
+            .max()
+            .unwrap_or(0);
         self.neural.load_context(self.x, first, &mut self.context);
         let mut turn = 0;
         let (y, weights) = (self.y, self.weights);
