@@ -1,5 +1,6 @@
 //! Standardisation: every model sees its columns with mean 0 and deviation 1 over the *training rows*.
 
+use crate::kernel::Lane;
 use crate::{Error, Result, Rows};
 
 /// Mean and deviation of each column.
@@ -59,6 +60,15 @@ impl Scaling {
             mean,
             deviation,
             inverse,
+        }
+    }
+
+    /// Writes a tile's rows in the user's units.
+    pub(crate) fn store(&self, tile: &[Lane], rows: &mut [f32]) {
+        for (lane, row) in rows.chunks_exact_mut(tile.len()).enumerate() {
+            for (d, out) in row.iter_mut().enumerate() {
+                *out = tile[d].0[lane] * self.deviation[d] + self.mean[d];
+            }
         }
     }
 

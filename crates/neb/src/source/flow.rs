@@ -169,12 +169,7 @@ impl Source for FlowSource {
                 for (t, out) in out.chunks_mut(LANES * dim).enumerate() {
                     tile::load(z, chunk * ROWS_PER_CHUNK + t * LANES, &mut v);
                     self.flow.sample(&mut v, &Lane::ZERO, &[], &mut workspace);
-                    for (lane, row) in out.chunks_exact_mut(dim).enumerate() {
-                        for (d, out) in row.iter_mut().enumerate() {
-                            let scale = self.scaling.deviation[d];
-                            *out = v[d].0[lane] * scale + self.scaling.mean[d];
-                        }
-                    }
+                    self.scaling.store(&v, out);
                 }
             });
         x

@@ -2,6 +2,7 @@
 //!
 //! - [`Affine`]: scale and shift of a normal or uniform law, the simplest sources there are;
 //! - [`FlowSource`]: a spline or coupling flow, with a density;
+//! - [`PushSource`]: a UMNN or coupling flow that runs from noise to x, the paper's sources;
 //! - [`particles`]: weights on given points, fitted by expectation-maximisation;
 //! - [`ladder`]: all of these, the simplest one that explains the observations.
 
@@ -11,12 +12,14 @@ mod flow;
 pub mod ladder;
 mod objective;
 pub mod particles;
+mod push;
 mod view;
 
 pub use affine::{Affine, Base};
 pub use file::{load_source, save_source};
 pub use flow::{FlowFit, FlowSource};
 pub use objective::{Estimator, MarginalObjective, Pull};
+pub use push::PushSource;
 pub use view::{Width, narrowest_width};
 
 use crate::{Matrix, MatrixMut, Noise, Rows};

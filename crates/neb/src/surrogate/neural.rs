@@ -182,11 +182,7 @@ impl<M: ConditionalDensity> Likelihood for Neural<M> {
                     tile::load(choice.view(), first, &mut which);
                     self.model
                         .sample(&mut v, &which[0], &context, &mut workspace);
-                    for (lane, row) in draws.chunks_exact_mut(dy).enumerate() {
-                        for (d, out) in row.iter_mut().enumerate() {
-                            *out = v[d].0[lane] * self.y.deviation[d] + self.y.mean[d];
-                        }
-                    }
+                    self.y.store(&v, draws);
                 }
             });
         draws
