@@ -15,8 +15,6 @@ use crate::surrogate::mixture::Mixture;
 use crate::{Matrix, Noise, Purpose};
 
 const TOLERANCE: f64 = 1e-2;
-/// An inverse found as a root is itself good to 1e-6, so its differences to some 1e-6/h more.
-const INVERSE_TOLERANCE: f64 = 2e-2;
 const H: f32 = 2e-3;
 
 /// Every form × dimension × context dimension, with its name.
@@ -47,14 +45,14 @@ fn for_all_flows(mut law: impl FnMut(&str, Flow)) {
     }
     for (symmetric, label) in [(false, "umnn"), (true, "symmetric umnn")] {
         for dim in [1, 2, 3] {
-            for context in [0, 1, 4] {
+            for context in [0, 4] {
                 let mut flow = Flow::umnn(&UmnnShape {
                     layers: 2,
                     embedding_hidden: vec![11, 7],
                     embedding: 3,
                     integrand_hidden: vec![9, 8],
                     // So fine that f is the derivative of the sum (at 20 they differ by some 1e-2 here).
-                    steps: 40,
+                    steps: 80,
                     reaches: Reaches::Useful,
                     symmetric,
                     ..UmnnShape::paper(dim, context)
@@ -90,7 +88,7 @@ fn difference(mut at: impl FnMut(f32) -> f64) -> (f64, f64) {
 }
 
 /// Compares all entries but those whose difference straddles a kink; these must be few.
-fn assert_close(what: &str, analytic: &[f64], numeric: &[(f64, f64)], tolerance: f64) {
+fn assert_close(what: &str, analytic: &[f64], numeric: &[(f64, f64)]) {
     let size = numeric.iter().map(|n| n.0 * n.0).sum::<f64>().sqrt();
     let typical = size / (numeric.len() as f64).sqrt();
     let smooth: Vec<(f64, f64)> = analytic
@@ -106,7 +104,7 @@ fn assert_close(what: &str, analytic: &[f64], numeric: &[(f64, f64)], tolerance:
     let size = norm(&mut numeric.iter().copied());
     assert!(size > 0.0, "{what}: nothing to compare");
     assert!(
-        error < tolerance * size,
+        error < TOLERANCE * size,
         "{what}: off by {:.1e} of the norm",
         error / size
     );
@@ -150,7 +148,7 @@ fn check_gradients<M: ConditionalDensity>(name: &str, mut model: M) {
             }));
         }
     }
-    assert_close(&format!("{name}: d/dv"), &flat(&d_v), &numeric, TOLERANCE);
+    assert_close(&format!("{name}: d/dv"), &flat(&d_v), &numeric);
     if !context.is_empty() {
         let mut numeric = Vec::new();
         for d in 0..context.len() {
@@ -164,12 +162,7 @@ fn check_gradients<M: ConditionalDensity>(name: &str, mut model: M) {
                 }));
             }
         }
-        assert_close(
-            &format!("{name}: d/dcontext"),
-            &flat(&d_context),
-            &numeric,
-            TOLERANCE,
-        );
+        assert_close(&format!("{name}: d/dcontext"), &flat(&d_context), &numeric);
     }
     let chosen: Vec<usize> = (0..gradient.len()).step_by(7).collect();
     let mut numeric = Vec::new();
@@ -184,19 +177,14 @@ fn check_gradients<M: ConditionalDensity>(name: &str, mut model: M) {
         }));
     }
     let analytic: Vec<f64> = chosen.iter().map(|&p| f64::from(gradient[p])).collect();
-    assert_close(
-        &format!("{name}: d/dparameters"),
-        &analytic,
-        &numeric,
-        TOLERANCE,
-    );
+    assert_close(&format!("{name}: d/dparameters"), &analytic, &numeric);
 }
 
 #[test]
 fn gradients_of_flows() {
     for_all_flows(|name, mut flow| {
-        if name.starts_with("symmetric") {
-            // Else the context moves it too little for finite differences in f32.
+        if name.contains("umnn") {
+            // As drawn, the context moves it too little for finite differences in f32.
             for parameter in flow.parameters_mut() {
                 *parameter *= 1.5;
             }
@@ -271,12 +259,7 @@ fn gradients_of_the_inverse() {
             }
         }
         let analytic: Vec<f64> = d_u.iter().flat_map(|l| l.0.map(f64::from)).collect();
-        assert_close(
-            &format!("{name}: d/du"),
-            &analytic,
-            &numeric,
-            INVERSE_TOLERANCE,
-        );
+        assert_close(&format!("{name}: d/du"), &analytic, &numeric);
         let chosen: Vec<usize> = (0..gradient.len()).step_by(7).collect();
         let mut numeric = Vec::new();
         for &p in &chosen {
@@ -290,12 +273,7 @@ fn gradients_of_the_inverse() {
             }));
         }
         let analytic: Vec<f64> = chosen.iter().map(|&p| f64::from(gradient[p])).collect();
-        assert_close(
-            &format!("{name}: d/dparameters"),
-            &analytic,
-            &numeric,
-            INVERSE_TOLERANCE,
-        );
+        assert_close(&format!("{name}: d/dparameters"), &analytic, &numeric);
     });
 }
 

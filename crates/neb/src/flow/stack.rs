@@ -215,10 +215,10 @@ impl Flow {
 
     fn ensure_gradients(&self, tape: &mut FlowTape) {
         if tape.gradients.is_empty() {
-            let new = |layer: &Box<dyn Bijection>| -> LayerGradient {
-                layer.nets().iter().map(|net| net.new_gradient()).collect()
-            };
-            tape.gradients = self.layers.iter().map(new).collect();
+            let layers = self.layers.iter();
+            tape.gradients = layers
+                .map(|layer| layer.nets().iter().map(Mlp::new_gradient).collect())
+                .collect();
         }
     }
 

@@ -19,13 +19,15 @@ mod root;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use self::integrand::{Back, add_log_end, evaluate, mean_and_end};
 use self::quadrature::ClenshawCurtis;
 use super::{Bijection, LayerGradient, LayerTape};
 use crate::kernel::{LANES, Lane};
 use crate::nn::activation::Activation;
 use crate::nn::made::{MadeShape, Reaches, made};
-use crate::nn::mlp::{Mlp, Shape};
+use crate::nn::mlp::{Mlp, MlpRecord, MlpTape, Shape};
 use crate::nn::parameters::Layout;
 
 /// Sizes of a stack of UMNN layers.
@@ -96,6 +98,8 @@ struct Parts<'a> {
     d_seen: &'a mut [Lane],
     d_h: &'a mut [Lane],
     d_share: &'a mut [Lane],
+    /// A gradient nobody asks for.
+    unused: &'a mut [Lane],
 }
 
 impl Umnn {
@@ -145,15 +149,17 @@ impl Umnn {
     }
 
     /// Lengths of the tape's parts.
-    fn lengths(&self) -> [usize; 8] {
+    fn lengths(&self) -> [usize; 9] {
         let (dim, h) = (self.dim, self.dim * self.embedding);
         let first = self.integrand().share_len();
-        [dim, dim, h, dim * self.nodes(), first, dim, h, first]
+        let raw = dim * self.nodes();
+        let unused = self.made().share_len();
+        [dim, dim, h, raw, first, dim, h, first, unused]
     }
 
     fn parts<'a>(&self, lanes: &'a mut [Lane]) -> Parts<'a> {
         let mut rest = lanes;
-        let [v, seen, h, raw, share, d_seen, d_h, d_share] = self.lengths().map(|length| {
+        let [v, seen, h, raw, share, d_seen, d_h, d_share, unused] = self.lengths().map(|length| {
             let (part, after) = std::mem::take(&mut rest).split_at_mut(length);
             rest = after;
             part
@@ -167,6 +173,7 @@ impl Umnn {
             d_seen,
             d_h,
             d_share,
+            unused,
         }
     }
 
@@ -197,6 +204,58 @@ impl Umnn {
         }
     }
 
+    /// Places of dimension i's nodes among those of all dimensions.
+    fn nodes_of(&self, i: usize) -> Range<usize> {
+        i * self.nodes()..(i + 1) * self.nodes()
+    }
+
+    /// Back through the integral of dimension i: sets its part of `d_h` and of `d_seen` (the latter through the
+    /// log-determinant alone), adds to the integrand's gradient, and returns the slope ∂u_i/∂v_i.
+    fn back_through(
+        &self,
+        i: usize,
+        d_u: &Lane,
+        d_log_det: &Lane,
+        parts: &mut Parts,
+        (tape, records): (&mut MlpTape, &mut [MlpRecord]),
+        gradient: Option<&mut LayerGradient>,
+    ) -> Lane {
+        let mut gradient = gradient.map(|nets| &mut nets[1]);
+        let back = Back {
+            net: self.integrand(),
+            rule: &self.rule,
+            limit: &parts.seen[i],
+            raw: &parts.raw[self.nodes_of(i)],
+        };
+        let d_mean = multiply_add(d_u, &parts.v[i], &Lane::ZERO);
+        parts.d_share.fill(Lane::ZERO);
+        let d_share = &mut *parts.d_share;
+        let own = gradient.as_deref_mut();
+        parts.d_seen[i] = back.run(&d_mean, d_log_det, tape, records, d_share, own);
+        let h = i * self.embedding..(i + 1) * self.embedding;
+        let d_h = &mut parts.d_h[h.clone()];
+        d_h.fill(Lane::ZERO);
+        if !self.symmetric {
+            d_h[0] = *d_u;
+        }
+        self.integrand()
+            .backward_share(&parts.h[h], d_share, tape, d_h, gradient);
+        mean_and_end(&self.rule, back.raw).1
+    }
+
+    /// Back through the MADE from `d_h`: adds to `d_seen`, `d_share` and the MADE's gradient.
+    fn back_through_made(
+        &self,
+        parts: &mut Parts,
+        tape: &mut MlpTape,
+        d_share: &mut [Lane],
+        gradient: Option<&mut LayerGradient>,
+    ) {
+        let gradient = gradient.map(|nets| &mut nets[0]);
+        self.made()
+            .backward(parts.seen, parts.d_h, tape, parts.d_seen, d_share, gradient);
+    }
+
     /// β, the first embedding value; −0, which changes no sum, in a symmetric layer.
     fn offset(&self, h: &[Lane]) -> Lane {
         if self.symmetric {
@@ -208,10 +267,6 @@ impl Umnn {
 }
 
 impl Bijection for Umnn {
-    fn boxed_clone(&self) -> Box<dyn Bijection> {
-        Box::new(self.clone())
-    }
-
     fn nets(&self) -> &[Mlp] {
         &self.nets
     }
@@ -259,7 +314,7 @@ impl Bijection for Umnn {
             .forward(parts.seen, share, parts.h, made_tape, taped);
         for (i, h) in parts.h.chunks_exact(self.embedding).enumerate() {
             self.integrand().share(h, parts.share);
-            let range = i * nodes..(i + 1) * nodes;
+            let range = self.nodes_of(i);
             let raw = &mut parts.raw[range.clone()];
             evaluate(
                 self.integrand(),
@@ -320,85 +375,61 @@ impl Bijection for Umnn {
         d_share: &mut [Lane],
         mut gradient: Option<&mut LayerGradient>,
     ) {
-        let nodes = self.nodes();
-        let parts = self.parts(&mut tape.lanes);
-        let [made_tape, tape_of_integrand] = &mut tape.nets[..] else {
-            unreachable!("a layer has two networks");
-        };
-        parts.d_h.fill(Lane::ZERO);
+        let LayerTape {
+            nets,
+            records,
+            lanes,
+        } = tape;
+        let mut parts = self.parts(lanes);
         for (i, d) in d_v.iter_mut().enumerate() {
-            let d_u = *d;
-            let h = i * self.embedding..(i + 1) * self.embedding;
-            let d_h = &mut parts.d_h[h.clone()];
-            if !self.symmetric {
-                d_h[0] = d_u;
-            }
-            let range = i * nodes..(i + 1) * nodes;
-            let back = Back {
-                net: self.integrand(),
-                rule: &self.rule,
-                limit: &parts.seen[i],
-                raw: &parts.raw[range.clone()],
-            };
-            parts.d_share.fill(Lane::ZERO);
-            parts.d_seen[i] = back.run(
-                &multiply_add(&d_u, &parts.v[i], &Lane::ZERO),
-                d_log_det,
-                tape_of_integrand,
-                &mut tape.records[range],
-                parts.d_share,
-                gradient.as_deref_mut().map(|nets| &mut nets[1]),
-            );
-            let (_, end) = mean_and_end(&self.rule, back.raw);
-            *d = multiply_add(&d_u, &end, &Lane::ZERO);
-            self.integrand().backward_share(
-                &parts.h[h],
-                parts.d_share,
-                tape_of_integrand,
-                d_h,
-                gradient.as_deref_mut().map(|nets| &mut nets[1]),
-            );
+            let tapes = (&mut nets[1], &mut records[self.nodes_of(i)]);
+            let slope =
+                self.back_through(i, d, d_log_det, &mut parts, tapes, gradient.as_deref_mut());
+            *d = multiply_add(d, &slope, &Lane::ZERO);
         }
-        self.made().backward(
-            parts.seen,
-            parts.d_h,
-            made_tape,
-            parts.d_seen,
-            d_share,
-            gradient.map(|nets| &mut nets[0]),
-        );
+        self.back_through_made(&mut parts, &mut nets[0], d_share, gradient);
         for ((v, d_seen), d_v) in parts.v.iter().zip(&*parts.d_seen).zip(&mut *d_v) {
             self.look_back(v, d_seen, d_v);
         }
         self.turn(d_v);
     }
 
-    /// J is triangular, so Jᵀa = g is solved from the last dimension to the first, a backward pass for each.
+    /// Solves λᵀ ∂T/∂v = d_v from the last dimension to the first; every step sends −λ_i back through its integral, and
+    /// what the MADE makes of it belongs to the dimensions before.
     fn backward_inverse(
         &self,
         d_v: &mut [Lane],
         tape: &mut LayerTape,
         d_share: &mut [Lane],
-        gradient: Option<&mut LayerGradient>,
+        mut gradient: Option<&mut LayerGradient>,
     ) {
         self.turn(d_v);
-        let mut d_u = vec![Lane::ZERO; self.dim];
-        let mut unused = vec![Lane::ZERO; d_share.len()];
+        let LayerTape {
+            nets,
+            records,
+            lanes,
+        } = tape;
+        let mut parts = self.parts(lanes);
+        parts.d_h.fill(Lane::ZERO);
+        parts.d_seen.fill(Lane::ZERO);
         for i in (0..self.dim).rev() {
-            let range = i * self.nodes()..(i + 1) * self.nodes();
-            let (_, end) = mean_and_end(&self.rule, &self.parts(&mut tape.lanes).raw[range]);
-            d_u[i] = Lane(std::array::from_fn(|lane| d_v[i].0[lane] / end.0[lane]));
-            let mut column = vec![Lane::ZERO; self.dim];
-            column[i] = d_u[i];
-            self.backward(&mut column, &[], &Lane::ZERO, tape, &mut unused, None);
-            self.turn(&mut column);
-            for (g, column) in d_v.iter_mut().zip(&column).take(i) {
-                *g = multiply_add(&Lane([-1.0; LANES]), column, g);
+            let mut right = d_v[i];
+            self.look_back(&parts.v[i], &parts.d_seen[i], &mut right);
+            let (_, slope) = mean_and_end(&self.rule, &parts.raw[self.nodes_of(i)]);
+            let solution = Lane(std::array::from_fn(|lane| right.0[lane] / slope.0[lane]));
+            d_v[i] = solution;
+            let negative = Lane(solution.0.map(|value| -value));
+            let tapes = (&mut nets[1], &mut records[self.nodes_of(i)]);
+            let gradient = gradient.as_deref_mut();
+            self.back_through(i, &negative, &Lane::ZERO, &mut parts, tapes, gradient);
+            if i > 0 {
+                parts.d_seen.fill(Lane::ZERO);
+                let unused = std::mem::take(&mut parts.unused);
+                self.back_through_made(&mut parts, &mut nets[0], unused, None);
+                parts.unused = unused;
             }
         }
-        let mut opposite: Vec<Lane> = d_u.iter().map(|l| Lane(l.0.map(|g| -g))).collect();
-        self.backward(&mut opposite, &[], &Lane::ZERO, tape, d_share, gradient);
-        d_v.copy_from_slice(&d_u);
+        self.back_through_made(&mut parts, &mut nets[0], d_share, gradient);
     }
 
     fn backward_share(
@@ -412,6 +443,10 @@ impl Bijection for Umnn {
         let gradient = gradient.map(|nets| &mut nets[0]);
         self.made()
             .backward_share(context, d_share, &mut tape.nets[0], d_context, gradient);
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Bijection> {
+        Box::new(self.clone())
     }
 }
 
