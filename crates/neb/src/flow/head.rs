@@ -236,9 +236,9 @@ fn triangle_backward<S: Simd>(
         let scaled = load(simd, &d_v[j]) * math::exp(load(simd, &share[dim + j]));
         add(&mut d_share[dim + j], scaled.mul_add(centre, d_log_det));
         let mut d_centred = scaled;
-        for i in j + 1..dim {
+        for (i, d_u) in d_v.iter().enumerate().skip(j + 1) {
             let at = below_diagonal(dim, i, j);
-            let d_u = load(simd, &d_v[i]);
+            let d_u = load(simd, d_u);
             add(&mut d_share[at], d_u * centre);
             d_centred = d_u.mul_add(load(simd, &share[at]), d_centred);
         }

@@ -82,11 +82,6 @@ impl Panels {
             }
         }
     }
-
-    /// Number of inputs.
-    pub(crate) fn inputs(&self) -> usize {
-        self.inputs
-    }
 }
 
 /// What is added to W·in before it is stored.
@@ -278,8 +273,8 @@ pub(crate) fn add_gradient(
 fn transpose(units: &[Lane], blocks: &mut [Lane]) {
     for (block, units) in blocks.chunks_exact_mut(LANES).zip(units.chunks(LANES)) {
         for (column, unit) in units.iter().enumerate() {
-            for row in 0..LANES {
-                block[row].0[column] = unit.0[row];
+            for (row, value) in block.iter_mut().zip(unit.0) {
+                row.0[column] = value;
             }
         }
         for row in block.iter_mut() {

@@ -1,6 +1,6 @@
 //! The numerical core: tiles of 16 rows in structure-of-arrays form.
 //!
-//! A *tile* holds one number per row and unit: unit u of 16 rows is one [`Lane`]. Networks broadcast
+//! A *tile* holds one number per row and unit: unit u of 16 rows is one `Lane`. Networks broadcast
 //! their weights over lanes, so every row of a tile goes through the same instructions and all of a
 //! tile's activations stay in the first-level cache. The code is written once against
 //! `fearless_simd`'s `f32x16` and compiled for AVX-512, AVX2 + FMA, SSE and the portable baseline

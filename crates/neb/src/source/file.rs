@@ -90,7 +90,7 @@ pub fn load_source(path: &Path) -> Result<(Fitted, Vec<String>)> {
                 flow.flow.parameters_mut()[tensor.range()].copy_from_slice(&values);
             }
             flow.flow.refresh();
-            Fitted::Flow(flow)
+            Fitted::Flow(Box::new(flow))
         }
     };
     Ok((source, header.x_names))

@@ -106,7 +106,7 @@ pub enum Fitted {
     /// An affine map of a simple law.
     Affine(Affine),
     /// A flow.
-    Flow(FlowSource),
+    Flow(Box<FlowSource>),
 }
 
 impl Fitted {
@@ -114,7 +114,7 @@ impl Fitted {
     pub fn source(&self) -> &dyn Source {
         match self {
             Self::Affine(affine) => affine,
-            Self::Flow(flow) => flow,
+            Self::Flow(flow) => &**flow,
         }
     }
 
@@ -122,7 +122,7 @@ impl Fitted {
     pub fn density(&self) -> &dyn Density {
         match self {
             Self::Affine(affine) => affine,
-            Self::Flow(flow) => flow,
+            Self::Flow(flow) => &**flow,
         }
     }
 }
@@ -421,7 +421,7 @@ impl Climber<'_, '_> {
         self.judge(
             Candidate {
                 name: name.to_owned(),
-                source: Fitted::Flow(source),
+                source: Fitted::Flow(Box::new(source)),
                 started,
                 effective_samples: f64::NAN,
                 history: Vec::new(),
@@ -446,7 +446,7 @@ impl Climber<'_, '_> {
         self.judge(
             Candidate {
                 name,
-                source: Fitted::Flow(source),
+                source: Fitted::Flow(Box::new(source)),
                 started,
                 effective_samples,
                 history,

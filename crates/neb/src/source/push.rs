@@ -12,6 +12,7 @@ use crate::flow::stack::{Flow, FlowShape, FlowTape};
 use crate::flow::umnn::UmnnShape;
 use crate::kernel::{LANES, Lane, tile};
 use crate::nn::activation::Activation;
+use crate::nn::made::Reaches;
 use crate::scaling::Scaling;
 use crate::{Matrix, MatrixMut, Noise, Purpose, Rows};
 
@@ -28,10 +29,11 @@ pub struct PushSource {
 
 impl PushSource {
     /// The paper's UMNN source (6 flows, embedding and integrand networks 3×75), with these means and deviations to start
-    /// around. A `symmetric` one is exactly even about its mean, dimension by dimension.
+    /// around, all of the embedding's units reached. A `symmetric` one is exactly even about its mean, dimension by dimension.
     pub fn umnn(mean: &[f32], deviation: &[f32], symmetric: bool, seed: u64) -> Self {
         let flow = Flow::umnn(&UmnnShape {
             symmetric,
+            reaches: Reaches::Useful,
             ..UmnnShape::paper(mean.len(), 0)
         });
         Self::start(flow, mean, deviation, seed)

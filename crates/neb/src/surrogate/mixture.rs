@@ -237,9 +237,9 @@ impl Mixture {
                     share * (one - scaled * centre),
                 );
                 let mut pull = scaled;
-                for i in j + 1..dim {
+                for (i, u) in us.iter().enumerate().skip(j + 1) {
                     let at = below_diagonal(dim, i, j);
-                    let u = load(simd, &us[i]);
+                    let u = load(simd, u);
                     add(simd, &mut d_parameters[at], -(share * u * centre));
                     pull = u.mul_add(load(simd, &parameters[at]), pull);
                 }
@@ -467,11 +467,12 @@ impl ConditionalDensity for Mixture {
             let parameters = self.component(&raw, chosen);
             let at = |p: usize| parameters[p].0[lane];
             for i in 0..self.dim {
-                let mut rest = noise[i].0[lane];
-                for j in 0..i {
-                    rest -= at(below_diagonal(self.dim, i, j)) * (noise[j].0[lane] - at(j));
+                let (before, rest) = noise.split_at_mut(i);
+                let mut u = rest[0].0[lane];
+                for (j, v) in before.iter().enumerate() {
+                    u -= at(below_diagonal(self.dim, i, j)) * (v.0[lane] - at(j));
                 }
-                noise[i].0[lane] = rest * (-at(self.dim + i)).exp() + at(i);
+                rest[0].0[lane] = u * (-at(self.dim + i)).exp() + at(i);
             }
         }
         tape.raw = raw;
