@@ -13,6 +13,8 @@ pub mod ladder;
 mod objective;
 pub mod particles;
 mod push;
+#[cfg(test)]
+mod tests;
 mod view;
 
 pub use affine::{Affine, Base};

@@ -15,6 +15,8 @@ pub(crate) mod mixture;
 pub(crate) mod neural;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use auto::{Report, Tried};
 pub use config::{CandidateConfig, ModelConfig, SurrogateConfig};
