@@ -9,7 +9,13 @@ use crate::output::print;
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Config, session: Session) -> Result<()> {
-    let config = Config::resolve(session.seed_flag, &args.config, &args.keys)?;
+    let config = Config::resolve(
+        session.seed_flag,
+        args.command,
+        &args.config,
+        &args.keys,
+        &args.source,
+    )?;
     if session.output.json {
         session.output.result(&config.surrogate, |_| String::new())
     } else {
