@@ -351,6 +351,30 @@ mod tests {
     }
 
     #[test]
+    fn both_stages_start_from_the_surrogate_that_stage_2_can_widen() {
+        let resolve = |text: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("neb.toml");
+            std::fs::write(&path, text).unwrap();
+            let source = ConfigSource {
+                config: Some(path),
+                preset: None,
+            };
+            let (keys, even) = (SurrogateKeys::default(), SourceFlags::default());
+            Config::resolve(None, Stages::Fit, &source, &keys, &even).unwrap()
+        };
+        let plain = resolve("");
+        assert_eq!(plain.surrogate, SurrogateConfig::fast());
+        assert_eq!(plain.ladder, LadderConfig::default());
+        let changed =
+            resolve("[source]\njudge-k = 77\npull = 0.3\nflow-bound = 2.5\nsymmetric = \"all\"");
+        let again = resolve(&changed.to_toml());
+        assert_eq!(again.ladder, changed.ladder);
+        assert_eq!(again.symmetric.as_deref(), Some("all"));
+        assert_ne!(again.ladder, plain.ladder);
+    }
+
+    #[test]
     fn candidates_that_become_equal_are_trained_once() {
         let config = resolve("[surrogate]\ncomponents = 4", &SurrogateKeys::default()).unwrap();
         let names: Vec<_> = config
