@@ -69,7 +69,7 @@ pub(super) fn check_range(path: &Path, y: &Group, ranges: &[[f32; 2]]) -> Result
             most = most.max(share);
             let percent = 100.0 * share;
             columns.push(format!(
-                "`{name}` {outside} of {rows} ({percent:.1} %, outside {low} to {high})"
+                "`{name}` {outside} of {rows} ({percent:.2} %, outside {low} to {high})"
             ));
         }
     }

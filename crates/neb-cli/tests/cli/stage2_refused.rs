@@ -73,7 +73,7 @@ fn observations_outside_the_range_of_the_pairs() {
     for line in both("most.npz") {
         folder.refused(
             &line,
-            &["most.npz: observations outside", "`y2` 201 of 400 (50.2 %"],
+            &["most.npz: observations outside", "`y2` 201 of 400 (50.25 %"],
         );
     }
     let mut some: Vec<f32> = crate::folder::read(&folder.path("seen.npz"), "y")
@@ -89,7 +89,7 @@ fn observations_outside_the_range_of_the_pairs() {
     for line in both("some.npz") {
         let ended = folder.neb(&format!("{line} --force"));
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        assert!(ended.stderr.contains("`y2` 1 of 400 (0.2 %"), "{ended:?}");
+        assert!(ended.stderr.contains("`y2` 1 of 400 (0.25 %"), "{ended:?}");
         assert!(!ended.stderr.contains("`y1`"), "{ended:?}");
     }
 }
