@@ -141,6 +141,19 @@ impl Config {
         lines.join("\n")
     }
 
+    /// The settings as the library takes them, of the stages they are for.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        let mut settings = serde_json::json!({ "seed": self.seed });
+        if self.stages != Stages::Source {
+            settings["surrogate"] = serde_json::json!(self.surrogate);
+        }
+        if self.stages != Stages::Surrogate {
+            settings["source"] = serde_json::json!(self.ladder);
+            settings["source"]["symmetric"] = serde_json::json!(self.symmetric);
+        }
+        settings
+    }
+
     fn push_surrogate(&self, lines: &mut Vec<String>) {
         lines.extend([
             String::new(),

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &args::Config, session: Session) -> Result<()> {
         &args.source,
     )?;
     if session.output.json {
-        session.output.result(&config.surrogate, |_| String::new())
+        session.output.result(&config.to_json(), |_| String::new())
     } else {
         print(&config.to_toml())
     }

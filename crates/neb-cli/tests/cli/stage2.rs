@@ -142,6 +142,28 @@ fn json_is_the_summary() {
 }
 
 #[test]
+fn config_prints_the_settings_of_the_stages_it_is_asked_for() {
+    let folder = Folder::with_observations();
+    let print = |line: &str| folder.succeed(&format!("config {line} --config small.toml"));
+    for (line, surrogate, source) in [
+        ("", true, true),
+        ("fit", true, true),
+        ("surrogate", true, false),
+        ("source", false, true),
+    ] {
+        let text = print(line);
+        assert_eq!(text.contains("[surrogate]"), surrogate, "{text}");
+        assert_eq!(text.contains("judge-k = 256"), source, "{text}");
+        let settings = json(&print(&format!("{line} --json")));
+        let has = |key: &str| settings.get(key).is_some();
+        assert_eq!((has("surrogate"), has("source")), (surrogate, source));
+    }
+    let symmetric = json(&print("source --symmetric all --json"));
+    assert_eq!(symmetric["source"]["symmetric"], "all");
+    assert_eq!(symmetric["source"]["judge_k"], 256);
+}
+
+#[test]
 fn samples_are_the_library_s_draws() {
     let folder = Folder::with_run();
     folder.succeed("sample run -n 300 --seed 5 -o x.npz");
