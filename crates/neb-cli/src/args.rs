@@ -44,14 +44,20 @@ pub(crate) struct Common {
 pub(crate) enum Command {
     /// Run the method on a built-in problem whose truth is known, and print what was learned
     Demo(Demo),
+    /// Both stages: learn the surrogate q(y|x) from pairs, then the source q(x) from observations
+    Fit(Fit),
     /// Draw x and simulate y with a built-in problem
     Simulate(Simulate),
     /// Learn the surrogate q(y|x) from simulated pairs
     Surrogate(Surrogate),
-    /// Evaluate log q(y|x) row by row
+    /// Learn the source q(x) from observations, with a surrogate that exists
+    Source(Source),
+    /// Evaluate log q(y|x) of pairs, or log q(x) of points, row by row
     LogProb(LogProb),
     /// Draw from a fitted model
     Sample(Sample),
+    /// Do two samples follow the same law?
+    Compare(Compare),
     /// Print the settings a training would use, and where each comes from
     Config(Config),
     /// Print a shell's completion script
@@ -66,6 +72,72 @@ pub(crate) struct Demo {
     /// two-moons, slcp or ik
     #[arg(default_value = "two-moons")]
     pub(crate) problem: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Fit {
+    /// Simulated pairs: x and y, row by row
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pairs: PathBuf,
+    /// Observations: y, row by row
+    #[arg(long, value_name = "FILE")]
+    pub(crate) observations: PathBuf,
+    /// Folder to write
+    #[arg(short, long, value_name = "RUN")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) columns: Columns,
+    #[command(flatten)]
+    pub(crate) config: ConfigSource,
+    #[command(flatten)]
+    pub(crate) source: SourceFlags,
+    #[command(flatten)]
+    pub(crate) keys: SurrogateKeys,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Source {
+    /// A surrogate file, or the folder of a run
+    pub(crate) surrogate: PathBuf,
+    /// The pairs the surrogate was learned from: the source starts from their x
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pairs: PathBuf,
+    /// Observations: y, row by row
+    #[arg(long, value_name = "FILE")]
+    pub(crate) observations: PathBuf,
+    /// Folder to write
+    #[arg(short, long, value_name = "RUN")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) columns: Columns,
+    /// Settings as TOML: the keys of `neb config`
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) source: SourceFlags,
+}
+
+/// Settings of the source that are flags; the others are keys of the table `[source]` of a configuration file.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Source")]
+pub(crate) struct SourceFlags {
+    /// Columns of x whose law is even about zero, with commas, or `all`; holds for affine sources, not for flows
+    #[arg(long, value_name = "all|NAMES")]
+    pub(crate) symmetric: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Compare {
+    /// The first sample
+    pub(crate) a: PathBuf,
+    /// The second sample
+    pub(crate) b: PathBuf,
+    /// The arrays or columns that are compared [default: x]
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) x: Option<String>,
+    /// Of these, only the columns of these names
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub(crate) columns: Option<Vec<String>>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -110,12 +182,16 @@ pub(crate) struct Surrogate {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("rows").required(true).args(["pairs", "points"]))]
 pub(crate) struct LogProb {
-    /// A surrogate file, or the folder of a run
+    /// A surrogate file (with --pairs), a source file (with --points), or the folder of a run
     pub(crate) model: PathBuf,
-    /// Pairs to evaluate log q(y|x) at
+    /// Pairs to evaluate log q(y|x) at, with the surrogate
     #[arg(long, value_name = "FILE")]
-    pub(crate) pairs: PathBuf,
+    pub(crate) pairs: Option<PathBuf>,
+    /// Rows of x to evaluate log q(x) at, with the source; it is -inf outside its support
+    #[arg(long, value_name = "FILE")]
+    pub(crate) points: Option<PathBuf>,
     /// File to write, with the array log_prob [default: print only mean and median]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -130,24 +206,35 @@ pub(crate) struct LogProb {
 pub(crate) struct Sample {
     /// A surrogate file, or the folder of a run
     pub(crate) model: PathBuf,
-    /// Draw y through the surrogate, one for each row of x
-    #[arg(long, required = true)]
+    /// Rows of x to draw from the source
+    #[arg(short, value_name = "N", value_parser = at_least_one, required_unless_present_any = ["points", "weights"])]
+    pub(crate) n: Option<usize>,
+    /// Draw y too, through the surrogate, one for each row of x
+    #[arg(long)]
     pub(crate) push: bool,
-    /// Rows of x
-    #[arg(long, value_name = "FILE")]
-    pub(crate) points: PathBuf,
+    /// With --push: take x from this file rather than from the source
+    #[arg(long, value_name = "FILE", requires = "push", conflicts_with = "n")]
+    pub(crate) points: Option<PathBuf>,
+    /// Write the particles (x of the pairs) with their weights instead
+    #[arg(long, conflicts_with_all = ["n", "push", "points"])]
+    pub(crate) weights: bool,
     /// The arrays or columns of the file that are x
     #[arg(long, value_name = "NAMES")]
     pub(crate) x: Option<String>,
-    /// File to write, with x and y
+    /// File to write
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Config {
+    /// The command whose settings are printed
+    #[arg(value_enum, default_value = "fit")]
+    pub(crate) command: Stages,
     #[command(flatten)]
     pub(crate) config: ConfigSource,
+    #[command(flatten)]
+    pub(crate) source: SourceFlags,
     #[command(flatten)]
     pub(crate) keys: SurrogateKeys,
 }
@@ -174,6 +261,17 @@ pub(crate) struct ConfigSource {
     pub(crate) preset: Option<Preset>,
 }
 
+/// The stages a command has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Stages {
+    /// Both stages
+    Fit,
+    /// Stage 1 alone
+    Surrogate,
+    /// Stage 2 alone
+    Source,
+}
+
 /// A complete set of settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -196,6 +294,8 @@ pub(crate) enum Kind {
     Spline,
     /// Gaussian mixture with full covariances
     Mixture,
+    /// Mixtures of 1 and 8 components that know the density of y with noise added, which stage 2 needs; the better is kept
+    NoisyMixture,
     /// The paper's coupling flow, trained as there
     Paper,
 }

@@ -5,14 +5,16 @@
 //! every candidate that has such a part; a key that no candidate has is refused.
 
 mod file;
+mod source;
 
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use neb::source::ladder::LadderConfig;
 use neb::surrogate::{CandidateConfig, ModelConfig, SurrogateConfig};
 use toml::{Table, Value};
 
-use crate::args::{ConfigSource, Kind, Preset, SurrogateKeys};
+use crate::args::{ConfigSource, Kind, Preset, SourceFlags, Stages, SurrogateKeys};
 use crate::failure::Failure;
 use file::ConfigFile;
 
@@ -46,6 +48,11 @@ const WARM_UP: f64 = 0.02;
 pub(crate) struct Config {
     pub(crate) seed: u64,
     pub(crate) surrogate: SurrogateConfig,
+    /// Settings of stage 2; `symmetric` is empty until the names of the columns are known.
+    ladder: LadderConfig,
+    /// Columns of x whose law is even, as they were given.
+    symmetric: Option<String>,
+    stages: Stages,
     preset: Preset,
     kind: Kind,
     /// Where each key's value comes from; keys that are not here have the preset's value.
@@ -56,8 +63,10 @@ impl Config {
     /// Puts preset, file and flags together and checks the result.
     pub(crate) fn resolve(
         seed: Option<u64>,
+        stages: Stages,
         source: &ConfigSource,
         flags: &SurrogateKeys,
+        source_flags: &SourceFlags,
     ) -> Result<Self> {
         let file = match &source.config {
             Some(path) => ConfigFile::read(path)?,
@@ -80,9 +89,11 @@ impl Config {
         note("preset", source.preset.is_some(), file.preset.is_some());
         note("kind", flags.kind.is_some(), file.surrogate.kind.is_some());
         let preset = source.preset.or(file.preset).unwrap_or(Preset::Fast);
-        let kind = flags.kind.or(file.surrogate.kind).unwrap_or(match preset {
-            Preset::Fast => Kind::Auto,
-            Preset::Paper => Kind::Paper,
+        let kind = flags.kind.or(file.surrogate.kind);
+        let kind = kind.unwrap_or(match (preset, stages) {
+            (Preset::Paper, _) => Kind::Paper,
+            (Preset::Fast, Stages::Surrogate) => Kind::Auto,
+            (Preset::Fast, _) => Kind::NoisyMixture,
         });
         let mut candidates = starting_point(preset, kind);
         let (from_flags, from_file) = (given(flags)?, given(&file.surrogate)?);
@@ -96,9 +107,21 @@ impl Config {
         candidates.dedup();
         let surrogate = SurrogateConfig { candidates };
         surrogate.check()?;
+        let symmetric = &source_flags.symmetric;
+        note(
+            "symmetric",
+            symmetric.is_some(),
+            file.source.symmetric.is_some(),
+        );
+        for key in file.source.given()?.keys() {
+            note(&format!("source.{key}"), false, true);
+        }
         Ok(Self {
             seed: seed.or(file.seed).unwrap_or(DEFAULT_SEED),
             surrogate,
+            ladder: file.source.ladder()?,
+            symmetric: symmetric.clone().or(file.source.symmetric),
+            stages,
             preset,
             kind,
             origins,
@@ -107,13 +130,36 @@ impl Config {
 
     /// A configuration file that resolves to the same settings, with the origin of every value.
     pub(crate) fn to_toml(&self) -> String {
-        let mut lines = vec![
-            self.line("seed", &self.seed.to_string(), "default"),
-            self.line("preset", &quoted(self.preset), "default"),
+        let mut lines = vec![self.line("seed", &self.seed.to_string(), "default")];
+        if self.stages != Stages::Source {
+            lines.push(self.line("preset", &quoted(self.preset), "default"));
+            self.push_surrogate(&mut lines);
+        }
+        if self.stages != Stages::Surrogate {
+            self.push_source(&mut lines);
+        }
+        lines.join("\n")
+    }
+
+    /// The settings as the library takes them, of the stages they are for.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        let mut settings = serde_json::json!({ "seed": self.seed });
+        if self.stages != Stages::Source {
+            settings["surrogate"] = serde_json::json!(self.surrogate);
+        }
+        if self.stages != Stages::Surrogate {
+            settings["source"] = serde_json::json!(self.ladder);
+            settings["source"]["symmetric"] = serde_json::json!(self.symmetric);
+        }
+        settings
+    }
+
+    fn push_surrogate(&self, lines: &mut Vec<String>) {
+        lines.extend([
             String::new(),
             "[surrogate]".to_owned(),
             self.line("kind", &quoted(self.kind), "preset"),
-        ];
+        ]);
         for (key, path) in KEYS {
             let values: Vec<(String, String)> = self
                 .surrogate
@@ -137,7 +183,6 @@ impl Config {
                 lines.push(format!("# {key}: {}", each.join(", ")));
             }
         }
-        lines.join("\n")
     }
 
     fn line(&self, key: &str, value: &str, otherwise: &str) -> String {
@@ -153,6 +198,7 @@ fn starting_point(preset: Preset, kind: Kind) -> Vec<CandidateConfig> {
         Kind::Coupling => SurrogateConfig::single(ModelConfig::coupling()),
         Kind::Spline => SurrogateConfig::single(ModelConfig::spline()),
         Kind::Mixture => SurrogateConfig::single(ModelConfig::mixture(8)),
+        Kind::NoisyMixture => SurrogateConfig::fast(),
         Kind::Paper => SurrogateConfig::paper(),
     };
     if preset == Preset::Paper {
@@ -267,7 +313,8 @@ mod tests {
             config: Some(path),
             preset: None,
         };
-        Config::resolve(None, &source, flags)
+        let even = SourceFlags::default();
+        Config::resolve(None, Stages::Surrogate, &source, flags, &even)
     }
 
     #[test]
@@ -301,12 +348,43 @@ mod tests {
 
     #[test]
     fn what_is_printed_resolves_to_the_same_settings() {
-        for start in ["auto", "coupling", "spline", "mixture", "paper"] {
+        for start in [
+            "auto",
+            "coupling",
+            "spline",
+            "mixture",
+            "noisy-mixture",
+            "paper",
+        ] {
             let text = format!("[surrogate]\nkind = \"{start}\"\nepochs = 3\nweight-decay = 5e-5");
             let config = resolve(&text, &SurrogateKeys::default()).unwrap();
             let again = resolve(&config.to_toml(), &SurrogateKeys::default()).unwrap();
             assert_eq!(config.surrogate, again.surrogate, "{start}");
         }
+    }
+
+    #[test]
+    fn both_stages_start_from_the_surrogate_that_stage_2_can_widen() {
+        let resolve = |text: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("neb.toml");
+            std::fs::write(&path, text).unwrap();
+            let source = ConfigSource {
+                config: Some(path),
+                preset: None,
+            };
+            let (keys, even) = (SurrogateKeys::default(), SourceFlags::default());
+            Config::resolve(None, Stages::Fit, &source, &keys, &even).unwrap()
+        };
+        let plain = resolve("");
+        assert_eq!(plain.surrogate, SurrogateConfig::fast());
+        assert_eq!(plain.ladder, LadderConfig::default());
+        let changed =
+            resolve("[source]\njudge-k = 77\npull = 0.3\nflow-bound = 2.5\nsymmetric = \"all\"");
+        let again = resolve(&changed.to_toml());
+        assert_eq!(again.ladder, changed.ladder);
+        assert_eq!(again.symmetric.as_deref(), Some("all"));
+        assert_ne!(again.ladder, plain.ladder);
     }
 
     #[test]

@@ -29,6 +29,19 @@ impl Failure {
         .into()
     }
 
+    /// A computation that went wrong.
+    pub(crate) fn computation(
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> anyhow::Error {
+        Self {
+            message: message.into(),
+            hint: hint.into(),
+            code: FAILED,
+        }
+        .into()
+    }
+
     /// Stopped by the user.
     pub(crate) fn interrupted(
         message: impl Into<String>,

@@ -3,15 +3,14 @@
 use std::path::Path;
 
 use anyhow::Result;
+use neb::Matrix;
+use neb::source::ladder::Fitted;
 use neb::surrogate::{Pairs, Surrogate};
-use neb::{Likelihood, Matrix};
 use neb_data::{Dataset, Selection, Table};
 
 use crate::args::Columns;
 use crate::failure::Failure;
-
-/// The file that holds the surrogate in the folder of a run.
-const SURROGATE_OF_RUN: &str = "surrogate.safetensors";
+use crate::run_folder::{self, SOURCE, SURROGATE};
 
 /// A group of columns and their names.
 #[derive(Debug)]
@@ -67,28 +66,7 @@ impl PairsFile {
 
     /// Reads the weights of the rows; none where the file has none and none were named.
     pub(crate) fn weights(&self, name: Option<&str>) -> Result<Option<Vec<f32>>> {
-        let Some(table) = self.data.optional_group(&selection("weight", name))? else {
-            return Ok(None);
-        };
-        let refuse = |what: String, hint: &str| {
-            Failure::input(format!("{}: {what}", self.path().display()), hint)
-        };
-        let (rows, expected) = (table.values().len(), self.x.values.rows());
-        if rows != expected {
-            return Err(refuse(
-                format!("there are {rows} weights for {expected} rows"),
-                "give one weight per row, in one column: --weight NAME",
-            ));
-        }
-        let weights = table.into_values();
-        let sum: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
-        if sum <= 0.0 {
-            return Err(refuse(
-                format!("the weights add up to {sum}; expected more than 0"),
-                "check that the right column was chosen: --weight NAME",
-            ));
-        }
-        Ok(Some(weights))
+        read_weights(&self.data, name, self.x.values.rows())
     }
 
     /// As the library takes them.
@@ -108,6 +86,51 @@ pub(crate) fn read_points(path: &Path, x: Option<&str>) -> Result<Group> {
     Ok(Group::new(table))
 }
 
+/// Reads the rows of y alone, and whether the file has weights by the usual name.
+pub(crate) fn read_observations(path: &Path, y: Option<&str>) -> Result<(Group, bool)> {
+    let data = Dataset::open(path)?;
+    let table = data.group(&selection("y", y))?;
+    Ok((Group::new(table), data.names().contains(&"weight")))
+}
+
+/// Reads rows of x and their weights, if the file has any.
+pub(crate) fn read_weighted(
+    path: &Path,
+    x: Option<&str>,
+    weight: Option<&str>,
+) -> Result<(Group, Option<Vec<f32>>)> {
+    let data = Dataset::open(path)?;
+    let group = Group::new(data.group(&selection("x", x))?);
+    let weights = read_weights(&data, weight, group.values.rows())?;
+    Ok((group, weights))
+}
+
+/// Reads one weight per row; none where the file has none and none were named.
+fn read_weights(data: &Dataset, name: Option<&str>, expected: usize) -> Result<Option<Vec<f32>>> {
+    let Some(table) = data.optional_group(&selection("weight", name))? else {
+        return Ok(None);
+    };
+    let refuse = |what: String, hint: &str| {
+        Failure::input(format!("{}: {what}", data.path().display()), hint)
+    };
+    let rows = table.values().len();
+    if rows != expected {
+        return Err(refuse(
+            format!("there are {rows} weights for {expected} rows"),
+            "give one weight per row, in one column: --weight NAME",
+        ));
+    }
+    let weights = table.into_values();
+    let sum: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
+    if sum <= 0.0 {
+        return Err(refuse(
+            format!("the weights add up to {sum}; expected more than 0"),
+            "check that the right column was chosen: --weight NAME",
+        ));
+    }
+    Ok(Some(weights))
+}
+
 fn selection(role: &str, names: Option<&str>) -> Selection {
     names.map_or_else(
         || Selection::new(role),
@@ -117,44 +140,56 @@ fn selection(role: &str, names: Option<&str>) -> Selection {
 
 /// The surrogate of a file, or of the folder of a run.
 pub(crate) fn load_surrogate(path: &Path) -> Result<Surrogate> {
-    if !path.is_dir() {
-        return Ok(Surrogate::load(path)?);
-    }
-    let file = path.join(SURROGATE_OF_RUN);
-    if !file.exists() {
-        return Err(Failure::input(
-            format!(
-                "{}: this folder is no run: it has no {SURROGATE_OF_RUN}",
-                path.display()
-            ),
-            "name the folder of a run, or a surrogate file",
-        ));
-    }
-    Ok(Surrogate::load(&file)?)
+    Ok(Surrogate::load(&run_folder::model_of(path, SURROGATE)?)?)
 }
 
-/// Checks that a group read from `path` has the columns the model knows as `role`.
+/// The source of a file, or of the folder of a run, and the names of its columns.
+pub(crate) fn load_source(path: &Path) -> Result<(Fitted, Vec<String>)> {
+    Ok(neb::source::load_source(&run_folder::model_of(
+        path, SOURCE,
+    )?)?)
+}
+
+/// Checks that a group read from `path` has the columns the surrogate knows as `role`.
 pub(crate) fn check_columns(
     role: &str,
     path: &Path,
     group: &Group,
     surrogate: &Surrogate,
 ) -> Result<()> {
-    let (dim, expected) = match role {
-        "x" => (surrogate.dims().dx, surrogate.x_names()),
-        _ => (surrogate.dims().dy, surrogate.y_names()),
+    let expected = match role {
+        "x" => surrogate.x_names(),
+        _ => surrogate.y_names(),
     };
+    check_names(
+        role,
+        path,
+        group,
+        expected,
+        "the surrogate was trained with",
+    )
+}
+
+/// Checks that a group read from `path` has columns of these names, or as many of other names; `whose` says who has them.
+pub(crate) fn check_names(
+    role: &str,
+    path: &Path,
+    group: &Group,
+    expected: &[String],
+    whose: &str,
+) -> Result<()> {
     let list = |names: &[String]| format!("`{}`", names.join("`, `"));
     let sorted = |names: &[String]| {
         let mut names = names.to_vec();
         names.sort();
         names
     };
+    let dim = expected.len();
     let permuted = group.names != expected && sorted(&group.names) == sorted(expected);
     if group.values.cols() != dim || permuted {
         return Err(Failure::input(
             format!(
-                "{}: {role} has {} columns ({}); the surrogate was trained with {dim} ({})",
+                "{}: {role} has {} columns ({}); {whose} {dim} ({})",
                 path.display(),
                 group.values.cols(),
                 list(&group.names),

@@ -9,6 +9,7 @@ mod files;
 mod interrupt;
 mod output;
 mod progress;
+mod run_folder;
 
 use std::process::ExitCode;
 

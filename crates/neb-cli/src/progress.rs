@@ -1,6 +1,6 @@
 //! How far a training is, on standard error; nothing when that is not a terminal.
 //!
-//! The time left is that of the current candidate alone (the next may be faster or slower), from the speed measured
+//! The time left is that of the current training alone (the next may be faster or slower), from the speed measured
 //! since this session began it: steps made before a resume do not count.
 
 use std::io::IsTerminal;
@@ -11,25 +11,28 @@ use neb::train::Progress;
 
 const EVERY: Duration = Duration::from_millis(100);
 
-/// One line that shows the candidate being trained.
+/// One line that shows what is being trained: a candidate or a rung.
 pub(crate) struct TrainingBar {
     bar: ProgressBar,
-    names: Vec<String>,
-    candidate: Option<Started>,
+    /// Whose time is left, where there are several trainings.
+    of: &'static str,
+    current: Option<Started>,
     shown: Option<Instant>,
 }
 
-/// Where the current candidate began in this session.
-#[derive(Clone, Copy)]
+/// Where the current training began in this session.
+#[derive(Clone)]
 struct Started {
-    number: usize,
-    step: u64,
+    label: String,
+    /// The step it began at, and the last one seen.
+    first: u64,
+    last: u64,
     at: Instant,
 }
 
 impl TrainingBar {
-    /// A line for candidates of these names.
-    pub(crate) fn new(names: Vec<String>, quiet: bool) -> Self {
+    /// A line; the time left is said to be that `of` something.
+    pub(crate) fn new(of: &'static str, quiet: bool) -> Self {
         let visible = !quiet && std::io::stderr().is_terminal();
         let target = if visible {
             ProgressDrawTarget::stderr()
@@ -42,25 +45,24 @@ impl TrainingBar {
         }
         Self {
             bar,
-            names,
-            candidate: None,
+            of,
+            current: None,
             shown: None,
         }
     }
 
-    /// Takes note of a step.
-    pub(crate) fn update(&mut self, number: usize, progress: &Progress) {
+    /// Takes note of a step of the training with this label.
+    pub(crate) fn update(&mut self, label: &str, progress: &Progress) {
         let now = Instant::now();
-        let started = match self.candidate {
-            Some(started) if started.number == number => started,
+        let step = progress.step;
+        let (first, at) = match &mut self.current {
+            Some(started) if started.label == label && started.last <= step => {
+                started.last = step;
+                (started.first, started.at)
+            }
             _ => {
-                let begun = Started {
-                    number,
-                    step: progress.step,
-                    at: now,
-                };
-                self.begin(begun, progress.steps);
-                begun
+                self.begin(label, progress, now);
+                (step, now)
             }
         };
         let due = self.shown.is_none_or(|shown| now - shown >= EVERY);
@@ -68,39 +70,33 @@ impl TrainingBar {
             return;
         }
         self.shown = Some(now);
-        self.bar.set_position(progress.step);
-        self.bar.set_message(self.message(started, progress, now));
+        self.bar.set_position(step);
+        let left = time_left(step - first, progress.steps - step, now - at);
+        self.bar.set_message(self.message(progress, left));
     }
 
-    fn message(&self, started: Started, progress: &Progress, now: Instant) -> String {
+    fn message(&self, progress: &Progress, left: Option<Duration>) -> String {
         let mut message = format!("epoch {}", progress.history.len() + 1);
         if let Some(epoch) = progress.history.last() {
             message.push_str(&format!(", held-out loss {:.3}", epoch.held_out));
         }
-        let made = progress.step - started.step;
-        let left = progress.steps - progress.step;
-        if let Some(left) = time_left(made, left, now - started.at) {
-            let of = if self.names.len() > 1 {
-                " for this candidate"
-            } else {
-                ""
-            };
-            message.push_str(&format!(", about {} left{of}", words(left)));
+        if let Some(left) = left {
+            message.push_str(&format!(", about {} left{}", words(left), self.of));
         }
         message
     }
 
-    fn begin(&mut self, started: Started, steps: u64) {
-        self.candidate = Some(started);
+    fn begin(&mut self, label: &str, progress: &Progress, now: Instant) {
+        self.current = Some(Started {
+            label: label.to_owned(),
+            first: progress.step,
+            last: progress.step,
+            at: now,
+        });
         self.bar.set_message("");
-        self.bar.set_position(started.step);
-        self.bar.set_length(steps);
-        self.bar.set_prefix(format!(
-            "{} ({} of {})",
-            self.names[started.number],
-            started.number + 1,
-            self.names.len()
-        ));
+        self.bar.set_position(progress.step);
+        self.bar.set_length(progress.steps);
+        self.bar.set_prefix(label.to_owned());
     }
 
     /// Clears the line.

@@ -9,9 +9,15 @@ use crate::output::print;
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Config, session: Session) -> Result<()> {
-    let config = Config::resolve(session.seed_flag, &args.config, &args.keys)?;
+    let config = Config::resolve(
+        session.seed_flag,
+        args.command,
+        &args.config,
+        &args.keys,
+        &args.source,
+    )?;
     if session.output.json {
-        session.output.result(&config.surrogate, |_| String::new())
+        session.output.result(&config.to_json(), |_| String::new())
     } else {
         print(&config.to_toml())
     }

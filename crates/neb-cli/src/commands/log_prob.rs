@@ -1,4 +1,4 @@
-//! `neb log-prob`: log q(y|x) row by row.
+//! `neb log-prob`: log q(y|x) of pairs, or log q(x) of points, row by row.
 
 use std::path::Path;
 
@@ -13,8 +13,11 @@ use crate::files::{self, PairsFile};
 
 #[derive(Serialize)]
 struct Summary<'a> {
+    of: &'static str,
     rows: usize,
     weighted: bool,
+    /// Rows where the density is zero; the other values are of the rows where it is not.
+    outside: usize,
     mean: f64,
     median: f64,
     smallest: f32,
@@ -26,37 +29,69 @@ pub(crate) fn run(args: &args::LogProb, session: Session) -> Result<()> {
     if let Some(output) = &args.output {
         files::check_data_target(output, session.force)?;
     }
-    let surrogate = files::load_surrogate(&args.model)?;
-    let pairs = PairsFile::read(&args.pairs, &args.columns)?;
-    files::check_columns("x", &args.pairs, &pairs.x, &surrogate)?;
-    files::check_columns("y", &args.pairs, &pairs.y, &surrogate)?;
-    let weights = pairs.weights(args.weight.as_deref())?;
-
-    let mut values = vec![0.0; pairs.x.values.rows()];
-    surrogate.log_prob(pairs.y.values.view(), pairs.x.values.view(), &mut values);
+    let (of, values, weights) = match (&args.pairs, &args.points) {
+        (Some(pairs), _) => of_pairs(args, pairs)?,
+        (None, Some(points)) => of_points(args, points)?,
+        (None, None) => unreachable!("clap requires one of them"),
+    };
     if let Some(output) = &args.output {
         let array = Array::new("log_prob", &[values.len()], &values[..]);
         neb_data::write(output, session.force, &[array])?;
     }
-    let (mean, median) = mean_and_median(&values, weights.as_deref());
+    let inside: Vec<usize> = (0..values.len())
+        .filter(|&row| values[row] > f32::NEG_INFINITY)
+        .collect();
+    let within: Vec<f32> = inside.iter().map(|&row| values[row]).collect();
+    let weighted: Option<Vec<f32>> =
+        weights.map(|weights| inside.iter().map(|&row| weights[row]).collect());
+    let (mean, median) = mean_and_median(&within, weighted.as_deref());
     let summary = Summary {
+        of,
         rows: values.len(),
-        weighted: weights.is_some(),
+        weighted: weighted.is_some(),
+        outside: values.len() - within.len(),
         mean,
         median,
-        smallest: values.iter().copied().fold(f32::INFINITY, f32::min),
+        smallest: within.iter().copied().fold(f32::INFINITY, f32::min),
         output: args.output.as_deref(),
     };
-    session.output.result(&summary, |s| {
-        format!(
-            "log q(y|x) of {} rows{}: mean {:.4}, median {:.4}, smallest {:.4}",
-            s.rows,
-            if s.weighted { ", weighted" } else { "" },
-            s.mean,
-            s.median,
-            s.smallest
-        )
-    })
+    session.output.result(&summary, text)
+}
+
+fn text(s: &Summary) -> String {
+    let weighted = if s.weighted { ", weighted" } else { "" };
+    let outside = match s.outside {
+        0 => String::new(),
+        outside => format!("{outside} outside the support (-inf); of the others "),
+    };
+    format!(
+        "{} of {} rows{weighted}: {outside}mean {:.4}, median {:.4}, smallest {:.4}",
+        s.of, s.rows, s.mean, s.median, s.smallest
+    )
+}
+
+/// What was evaluated, its values, and the weights of the rows.
+type Evaluated = (&'static str, Vec<f32>, Option<Vec<f32>>);
+
+fn of_pairs(args: &args::LogProb, path: &Path) -> Result<Evaluated> {
+    let surrogate = files::load_surrogate(&args.model)?;
+    let pairs = PairsFile::read(path, &args.columns)?;
+    files::check_columns("x", path, &pairs.x, &surrogate)?;
+    files::check_columns("y", path, &pairs.y, &surrogate)?;
+    let weights = pairs.weights(args.weight.as_deref())?;
+    let mut values = vec![0.0; pairs.x.values.rows()];
+    surrogate.log_prob(pairs.y.values.view(), pairs.x.values.view(), &mut values);
+    Ok(("log q(y|x)", values, weights))
+}
+
+fn of_points(args: &args::LogProb, path: &Path) -> Result<Evaluated> {
+    let (source, names) = files::load_source(&args.model)?;
+    let (x, weight) = (args.columns.x.as_deref(), args.weight.as_deref());
+    let (x, weights) = files::read_weighted(path, x, weight)?;
+    files::check_names("x", path, &x, &names, "the source has")?;
+    let mut values = vec![0.0; x.values.rows()];
+    source.density().log_prob(x.values.view(), &mut values);
+    Ok(("log q(x)", values, weights))
 }
 
 /// Mean and median of values, each counted with its weight (1 where there are none).

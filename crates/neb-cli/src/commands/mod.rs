@@ -1,10 +1,15 @@
 //! One file per command: typed arguments in, library calls, a result out.
 
+mod climbing;
+mod compare;
 mod config;
 mod demo;
+mod fit;
 mod log_prob;
 mod sample;
 mod simulate;
+mod source;
+mod summary;
 mod surrogate;
 mod training;
 
@@ -55,10 +60,13 @@ pub(crate) fn run(args: Args) -> Result<()> {
     };
     match args.command {
         Command::Demo(args) => demo::run(&args, session),
+        Command::Fit(args) => fit::run(&args, session),
         Command::Simulate(args) => simulate::run(&args, session),
         Command::Surrogate(args) => surrogate::run(&args, session),
+        Command::Source(args) => source::run(&args, session),
         Command::LogProb(args) => log_prob::run(&args, session),
         Command::Sample(args) => sample::run(&args, session),
+        Command::Compare(args) => compare::run(&args, session),
         Command::Config(args) => config::run(&args, session),
         Command::Completions { shell } => {
             let mut script = Vec::new();

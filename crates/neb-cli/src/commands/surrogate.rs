@@ -27,7 +27,13 @@ struct Fitted<'a> {
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Surrogate, session: Session) -> Result<()> {
-    let config = Config::resolve(session.seed_flag, &args.config, &args.keys)?;
+    let config = Config::resolve(
+        session.seed_flag,
+        args::Stages::Surrogate,
+        &args.config,
+        &args.keys,
+        &args::SourceFlags::default(),
+    )?;
     files::check_model_target(&args.output, session.force)?;
     let checkpoints = checkpoint_policy(args)?;
     let pairs = PairsFile::read(&args.pairs, &args.columns)?;
@@ -139,7 +145,7 @@ fn interrupted(args: &args::Surrogate) -> anyhow::Error {
 }
 
 /// An argument as it can be pasted into a shell.
-fn quoted(argument: &str) -> String {
+pub(super) fn quoted(argument: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
     if !argument.is_empty() && argument.chars().all(plain) {
         argument.to_owned()

@@ -1,4 +1,4 @@
-//! Training a surrogate, as `neb surrogate` and `neb demo` do it: progress, Ctrl-C, and the table of what was tried.
+//! Training a surrogate, as `neb surrogate`, `neb fit` and `neb demo` do it: progress, Ctrl-C, and the table of what was tried.
 
 use neb::surrogate::{FitOptions, Pairs, Report, Surrogate, SurrogateConfig};
 use neb::train::CheckpointPolicy;
@@ -15,13 +15,18 @@ pub(super) fn fit(
     checkpoints: Option<CheckpointPolicy>,
     session: Session,
 ) -> neb::Result<(Surrogate, Report)> {
-    let names = config.candidates.iter().map(|c| c.model.name()).collect();
-    let mut bar = TrainingBar::new(names, session.output.quiet);
+    let count = config.candidates.len();
+    let labels: Vec<String> = (1..)
+        .zip(&config.candidates)
+        .map(|(number, candidate)| format!("{} ({number} of {count})", candidate.model.name()))
+        .collect();
+    let of = if count > 1 { " for this candidate" } else { "" };
+    let mut bar = TrainingBar::new(of, session.output.quiet);
     let options = FitOptions {
         seed,
         checkpoints,
         watch: &mut |number, progress| {
-            bar.update(number, progress);
+            bar.update(&labels[number], progress);
             interrupt::check()
         },
     };

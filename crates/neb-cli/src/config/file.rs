@@ -7,6 +7,7 @@ use clap::Args;
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
+use super::source::{self, SourceKeys};
 use crate::args::{Preset, SurrogateKeys};
 use crate::failure::Failure;
 
@@ -17,6 +18,7 @@ pub(super) struct ConfigFile {
     pub(super) seed: Option<u64>,
     pub(super) preset: Option<Preset>,
     pub(super) surrogate: SurrogateKeys,
+    pub(super) source: SourceKeys,
 }
 
 impl ConfigFile {
@@ -72,12 +74,14 @@ struct Unknown {
 
 impl Unknown {
     fn find(table: &DeTable) -> Option<Self> {
-        let top = ["seed", "preset", "surrogate"].map(str::to_owned).to_vec();
-        let surrogate = match table.get("surrogate").map(|value| value.get_ref()) {
-            Some(DeValue::Table(inner)) => Self::among(inner, "in [surrogate]", surrogate_keys()),
+        let top = ["seed", "preset", "surrogate", "source"];
+        let inside = |name: &str, place, known| match table.get(name)?.get_ref() {
+            DeValue::Table(inner) => Self::among(inner, place, known),
             _ => None,
         };
-        Self::among(table, "at the top", top).or(surrogate)
+        Self::among(table, "at the top", top.map(str::to_owned).to_vec())
+            .or_else(|| inside("surrogate", "in [surrogate]", surrogate_keys()))
+            .or_else(|| inside("source", "in [source]", source::keys()))
     }
 
     fn among(table: &DeTable, place: &'static str, known: Vec<String>) -> Option<Self> {

@@ -10,6 +10,9 @@ fn help_names_every_command_and_every_option_all_share() {
     let help = Folder::new().succeed("--help");
     let known = [
         "demo",
+        "fit",
+        "source",
+        "compare",
         "simulate",
         "surrogate",
         "log-prob",

@@ -32,6 +32,30 @@ pub(crate) const SMALL: [&str; 10] = [
     "64",
 ];
 
+/// Settings that fit both stages in a fraction of a second.
+pub(crate) const SMALL_TOML: &str = "\
+[surrogate]
+components = 2
+hidden = [8]
+epochs = 5
+batch = 64
+
+[source]
+affine-k = 128
+refine-k = 64
+judge-k = 256
+batch = 64
+particles = 300
+refine-epochs = 1
+flow-layers = 2
+flow-hidden = [8]
+flow-epochs = 2
+flow-batch = 64
+";
+
+/// Both stages with these settings; the output is yet to be named.
+pub(crate) const FIT: &str = "fit --pairs pairs.npz --observations seen.npz --config small.toml";
+
 impl Folder {
     /// An empty folder.
     pub(crate) fn new() -> Self {
@@ -45,6 +69,22 @@ impl Folder {
         let folder = Self::new();
         folder.succeed("simulate two-moons -n 500 --from proposal -o pairs.npz");
         folder.surrogate("pairs.npz", "surrogate.safetensors", "");
+        folder
+    }
+
+    /// A folder with `pairs.npz` (600 rows) and `seen.npz` (400 observations) of two-moons, and `small.toml`.
+    pub(crate) fn with_observations() -> Self {
+        let folder = Self::new();
+        folder.succeed("simulate two-moons -n 600 --from proposal -o pairs.npz");
+        folder.succeed("simulate two-moons -n 400 --seed 2 -o seen.npz");
+        std::fs::write(folder.path("small.toml"), SMALL_TOML).unwrap();
+        folder
+    }
+
+    /// The same with the folder `run` fitted to them.
+    pub(crate) fn with_run() -> Self {
+        let folder = Self::with_observations();
+        folder.succeed(&format!("{FIT} -o run"));
         folder
     }
 
@@ -96,17 +136,22 @@ impl Folder {
         std::fs::read(self.path(name)).unwrap()
     }
 
-    /// Every file with its content.
+    /// Every file with its content, and every folder.
     pub(crate) fn contents(&self) -> Vec<(PathBuf, Vec<u8>)> {
-        let mut all: Vec<_> = std::fs::read_dir(self.folder.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .filter(|path| path.is_file())
-            .map(|path| {
-                let bytes = std::fs::read(&path).unwrap();
-                (path, bytes)
-            })
-            .collect();
+        let mut all = Vec::new();
+        let mut folders = vec![self.folder.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path.clone());
+                    all.push((path, Vec::new()));
+                } else {
+                    let bytes = std::fs::read(&path).unwrap();
+                    all.push((path, bytes));
+                }
+            }
+        }
         all.sort();
         all
     }

@@ -5,3 +5,5 @@ mod commands;
 mod folder;
 #[cfg(unix)]
 mod resume;
+mod stage2;
+mod stage2_refused;

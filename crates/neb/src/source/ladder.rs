@@ -218,6 +218,7 @@ pub fn climb(
             "fit a surrogate on pairs with the same columns",
         ));
     }
+    config.check(y.rows(), points.rows())?;
     let (train_rows, held_rows) = train::split_rows(y.rows(), config.held_out, seed);
     let mut climber = Climber {
         likelihood,

@@ -10,6 +10,7 @@ mod affine;
 mod file;
 mod flow;
 pub mod ladder;
+mod limits;
 mod objective;
 pub mod particles;
 mod push;

@@ -1,0 +1,144 @@
+//! Stage 2 as `neb fit`, `neb source` and `neb demo` do it: checks of the observations, progress, Ctrl-C, and the table of
+//! the rungs.
+
+use std::path::Path;
+
+use anyhow::Result;
+use neb::source::ladder::{self, LadderConfig, LadderOutcome, LadderReport};
+use neb::{Likelihood, Rows};
+
+use super::Session;
+use crate::failure::Failure;
+use crate::files::Group;
+use crate::interrupt;
+use crate::progress::TrainingBar;
+
+/// Share of a column's observations outside the range of the pairs above which there is no use going on.
+const MOST_OUTSIDE: f64 = 0.5;
+/// Fewer effective samples than these make a rung's gradient mostly noise.
+const FEWEST_EFFECTIVE: f64 = 10.0;
+
+/// Climbs the ladder; stops on Ctrl-C with [`neb::Error::Cancelled`].
+pub(super) fn climb(
+    likelihood: &dyn Likelihood,
+    y: Rows,
+    points: Rows,
+    config: &LadderConfig,
+    seed: u64,
+    session: Session,
+) -> neb::Result<LadderOutcome> {
+    let mut bar = TrainingBar::new(" for this training", session.output.quiet);
+    let outcome = ladder::climb(
+        likelihood,
+        y,
+        points,
+        config,
+        seed,
+        &mut |rung, progress| {
+            bar.update(rung, progress);
+            interrupt::check()
+        },
+    );
+    bar.finish();
+    outcome
+}
+
+/// Smallest and largest value of each column.
+pub(super) fn ranges(rows: Rows) -> Vec<[f32; 2]> {
+    let mut ranges = vec![[f32::INFINITY, f32::NEG_INFINITY]; rows.cols()];
+    for row in 0..rows.rows() {
+        for (range, &value) in ranges.iter_mut().zip(rows.row(row)) {
+            *range = [range[0].min(value), range[1].max(value)];
+        }
+    }
+    ranges
+}
+
+/// A warning where observations lie outside the range of the pairs' y, column by column; an error where most of a column
+/// does.
+pub(super) fn check_range(path: &Path, y: &Group, ranges: &[[f32; 2]]) -> Result<Option<String>> {
+    let rows = y.values.rows();
+    let mut columns = Vec::new();
+    let mut most = 0.0f64;
+    for (column, (name, [low, high])) in y.names.iter().zip(ranges).enumerate() {
+        let outside = (0..rows)
+            .filter(|&row| !(*low..=*high).contains(&y.values.row(row)[column]))
+            .count();
+        if outside > 0 {
+            let share = outside as f64 / rows as f64;
+            most = most.max(share);
+            let percent = 100.0 * share;
+            columns.push(format!(
+                "`{name}` {outside} of {rows} ({percent:.2} %, outside {low} to {high})"
+            ));
+        }
+    }
+    let found = format!(
+        "{}: observations outside the range of the pairs: {}",
+        path.display(),
+        columns.join(", ")
+    );
+    if most > MOST_OUTSIDE {
+        return Err(Failure::input(
+            found,
+            "simulate pairs that cover the observations, or check units and the order of the columns",
+        ));
+    }
+    Ok((most > 0.0).then_some(found))
+}
+
+/// What a user should know about how the ladder was climbed.
+pub(super) fn warnings(report: &LadderReport) -> Vec<String> {
+    report
+        .rungs
+        .iter()
+        .filter(|rung| rung.effective_samples < FEWEST_EFFECTIVE)
+        .map(|rung| {
+            format!(
+                "{}: {:.1} effective samples at the end of its training, fewer than {FEWEST_EFFECTIVE}: its gradient was mostly \
+                 noise; raise `affine-k` and `refine-k` of the source, or learn a surrogate of kind noisy-mixture",
+                rung.name, rung.effective_samples
+            )
+        })
+        .collect()
+}
+
+/// Says the warnings.
+pub(super) fn warn(warnings: &[String], session: Session) {
+    for warning in warnings {
+        session.output.note(format!("warning: {warning}"));
+    }
+}
+
+/// The rungs as a table; the winner is marked.
+pub(super) fn table(report: &LadderReport) -> String {
+    let mut text = format!(
+        "  {:<29} {:>17} {:>19} {:>5} {:>9} {:>8}\n",
+        "rung", "held-out log p(y)", "gain ± error", "kept", "effective", "seconds"
+    );
+    let or_dash = |value: f64, shown: String| {
+        if value.is_nan() {
+            "-".to_owned()
+        } else {
+            shown
+        }
+    };
+    for (number, rung) in report.rungs.iter().enumerate() {
+        let gain = format!("{:+.4} ± {:.4}", rung.gain, rung.standard_error);
+        text.push_str(&format!(
+            "{} {:<29} {:>17.4} {:>19} {:>5} {:>9} {:>8.1}\n",
+            if number == report.winner { "*" } else { " " },
+            rung.name,
+            rung.held_out,
+            or_dash(rung.gain, gain),
+            if rung.kept { "yes" } else { "no" },
+            or_dash(
+                rung.effective_samples,
+                format!("{:.0}", rung.effective_samples)
+            ),
+            rung.seconds
+        ));
+    }
+    text.push_str(&report.reason());
+    text
+}

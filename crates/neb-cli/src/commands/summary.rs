@@ -1,0 +1,251 @@
+//! What a run leaves: `summary.json`, `history.csv`, and the same in words.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use neb::source::ladder::{LadderOutcome, LadderReport};
+use neb::source::{Width, save_source};
+use neb::surrogate::{Report, Surrogate};
+use neb::train::Epoch;
+use neb_data::Array;
+use serde::Serialize;
+
+use super::{Session, climbing, training};
+use crate::files::Group;
+use crate::run_folder::{HISTORY, PARTICLES, PartialRun, SOURCE, SUMMARY};
+
+/// `summary.json`.
+#[derive(Serialize)]
+pub(super) struct Summary {
+    versions: Versions,
+    seed: u64,
+    rows: Counts,
+    surrogate: SurrogateSummary,
+    source: SourceSummary,
+    warnings: Vec<String>,
+    seconds: f64,
+    output: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Versions {
+    neb: &'static str,
+}
+
+#[derive(Serialize)]
+struct Counts {
+    pairs: usize,
+    observations: usize,
+    particles: usize,
+}
+
+#[derive(Serialize)]
+struct SurrogateSummary {
+    winner: String,
+    /// Where it was read from; none where it was learned in this run.
+    from: Option<PathBuf>,
+    reason: Option<String>,
+    tried: Vec<Tried>,
+}
+
+#[derive(Serialize)]
+struct Tried {
+    name: String,
+    parameters: usize,
+    held_out: f64,
+    best_epoch: usize,
+    seconds: f64,
+}
+
+#[derive(Serialize)]
+struct SourceSummary {
+    winner: String,
+    reason: String,
+    width: Width,
+    effective_particles: f64,
+    particle_iterations: usize,
+    rungs: Vec<RungSummary>,
+}
+
+#[derive(Serialize)]
+struct RungSummary {
+    name: String,
+    held_out: f64,
+    gain: Option<f64>,
+    standard_error: Option<f64>,
+    kept: bool,
+    effective_samples: Option<f64>,
+    seconds: f64,
+}
+
+/// What is known when both stages are over.
+pub(super) struct Finished<'a> {
+    pub(super) surrogate: &'a Surrogate,
+    /// How it was learned; none where it was read from a file.
+    pub(super) stage1: Option<&'a Report>,
+    pub(super) from: Option<&'a Path>,
+    pub(super) outcome: &'a LadderOutcome,
+    /// x of the pairs.
+    pub(super) x: &'a Group,
+    pub(super) observations: usize,
+    pub(super) seed: u64,
+    pub(super) warnings: Vec<String>,
+    pub(super) seconds: f64,
+    pub(super) output: &'a Path,
+}
+
+impl Finished<'_> {
+    /// Writes everything but settings and surrogate, moves the run to its place, and says what was found.
+    pub(super) fn write(self, run: PartialRun, session: Session) -> Result<()> {
+        let outcome = self.outcome;
+        save_source(&outcome.source, &self.x.names, &run.path(SOURCE))?;
+        let weights = &outcome.particles.weights[..];
+        let particles = self.x.values.view().slice(0..weights.len()).to_matrix();
+        let arrays = [
+            Array::new(
+                "x",
+                &[particles.rows(), particles.cols()],
+                particles.values(),
+            )
+            .with_names(&self.x.names),
+            Array::new("weight", &[weights.len()], weights),
+        ];
+        neb_data::write(run.path(PARTICLES), true, &arrays)?;
+        run.write(HISTORY, &history(self.stage1, outcome))?;
+
+        let (stage1, report) = (self.stage1, &outcome.report);
+        let mut warnings = self.warnings;
+        let of_rungs = climbing::warnings(report);
+        climbing::warn(&of_rungs, session);
+        warnings.extend(of_rungs);
+        let summary = Summary {
+            versions: Versions {
+                neb: env!("CARGO_PKG_VERSION"),
+            },
+            seed: self.seed,
+            rows: Counts {
+                pairs: self.x.values.rows(),
+                observations: self.observations,
+                particles: weights.len(),
+            },
+            surrogate: SurrogateSummary {
+                winner: self.surrogate.model().name(),
+                from: self.from.map(Path::to_owned),
+                reason: stage1.map(reason),
+                tried: stage1.map(tried).unwrap_or_default(),
+            },
+            source: SourceSummary::new(report),
+            warnings,
+            seconds: self.seconds,
+            output: self.output.to_owned(),
+        };
+        let text = serde_json::to_string_pretty(&summary)?;
+        run.write(SUMMARY, &format!("{text}\n"))?;
+        run.finish()?;
+        session.output.result(&summary, |summary| {
+            let tried = stage1.map(|report| training::table(report) + "\n");
+            format!(
+                "{}{}\n\n{}: {} and {}, from {} pairs and {} observations, seed {}, {:.1} s",
+                tried.unwrap_or_default(),
+                climbing::table(report),
+                summary.output.display(),
+                summary.surrogate.winner,
+                summary.source.winner,
+                summary.rows.pairs,
+                summary.rows.observations,
+                summary.seed,
+                summary.seconds
+            )
+        })
+    }
+}
+
+impl SourceSummary {
+    fn new(report: &LadderReport) -> Self {
+        let number = |value: f64| value.is_finite().then_some(value);
+        Self {
+            winner: report.rungs[report.winner].name.clone(),
+            reason: report.reason(),
+            width: report.width,
+            effective_particles: report.particles.0,
+            particle_iterations: report.particles.1,
+            rungs: report
+                .rungs
+                .iter()
+                .map(|rung| RungSummary {
+                    name: rung.name.clone(),
+                    held_out: rung.held_out,
+                    gain: number(rung.gain),
+                    standard_error: number(rung.standard_error),
+                    kept: rung.kept,
+                    effective_samples: number(rung.effective_samples),
+                    seconds: rung.seconds,
+                })
+                .collect(),
+        }
+    }
+}
+
+fn reason(report: &Report) -> String {
+    let best = report.best();
+    match report.margin() {
+        Some(margin) => format!(
+            "{} has the highest mean log q(y|x) on held-out pairs, by {margin:.4}",
+            best.name
+        ),
+        None => format!("{} was the only candidate", best.name),
+    }
+}
+
+fn tried(report: &Report) -> Vec<Tried> {
+    let each = report.tried.iter().map(|tried| Tried {
+        name: tried.name.clone(),
+        parameters: tried.parameters,
+        held_out: tried.held_out,
+        best_epoch: tried.best_epoch,
+        seconds: tried.seconds,
+    });
+    each.collect()
+}
+
+/// Every epoch of both stages, with losses: the mean of -log q(y|x) or -log p(y), in the units they were trained in.
+fn history(stage1: Option<&Report>, outcome: &LadderOutcome) -> String {
+    let mut text = "stage,rung,epoch,train,held_out,rate,gradient_norm,seconds\n".to_owned();
+    let mut epochs = |stage: &str, rung: &str, history: &[Epoch]| {
+        for epoch in history {
+            text.push_str(&format!(
+                "{stage},\"{rung}\",{},{},{},{},{},{}\n",
+                epoch.epoch,
+                epoch.train,
+                cell(epoch.held_out),
+                epoch.rate,
+                epoch.gradient_norm,
+                epoch.seconds
+            ));
+        }
+    };
+    for tried in stage1.iter().flat_map(|report| &report.tried) {
+        epochs("surrogate", &tried.name, &tried.history);
+    }
+    for rung in &outcome.report.rungs {
+        epochs("source", &rung.name, &rung.history);
+    }
+    for (iteration, step) in outcome.particles.history.iter().enumerate() {
+        let held_out = step.held_out.map_or(f64::NAN, |value| -value);
+        text.push_str(&format!(
+            "source,\"particles\",{iteration},{},{},,,\n",
+            -step.train,
+            cell(held_out)
+        ));
+    }
+    text
+}
+
+/// A number, or nothing where there is none.
+fn cell(value: f64) -> String {
+    if value.is_nan() {
+        String::new()
+    } else {
+        value.to_string()
+    }
+}
