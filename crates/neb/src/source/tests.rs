@@ -102,8 +102,11 @@ fn gradients() {
                 .sum::<f64>()
         };
         let error = compare(&mut *source, &gradient, &chosen, |s| log(s, &x));
-        assert!(error < 0.05, "{name}: log q off by {error}");
-        if name == "affine of uniform" {
+        // UMNN's log-Jacobian is the integrand, not the derivative of its 20-step quadrature, and differences see the latter;
+        // the flows' laws check its gradients with 80 steps.
+        let bound = if name == "pushed umnn" { 0.2 } else { 0.05 };
+        assert!(error < bound, "{name}: log q off by {error}");
+        if matches!(name, "affine of uniform" | "pushed umnn") {
             continue;
         }
         let mut moved = x.clone();
