@@ -1,4 +1,65 @@
 //! Neural Empirical Bayes: the distribution behind noisy observations.
+//!
+//! An experiment records observations y. Each came from a hidden x through a corruption that only a simulator knows. From
+//! simulated pairs (x_j, y_j) this crate learns
+//!
+//! 1. a **surrogate** likelihood q(y|x) ([`surrogate`]), by maximising Σ_j log q(y_j|x_j);
+//! 2. the **source** q(x) ([`source`]) whose push-forward through the surrogate reproduces the observations, by maximising
+//!    their log-marginal likelihood Σ_i log ∫ q(y_i|x) q(x) dx ([`estimator`]);
+//!
+//! and says how far to trust the result ([`check`]). After *Neural Empirical Bayes* (Vandegar, Kagan, Wehenkel and Louppe,
+//! AISTATS 2021).
+//!
+//! # From pairs to a source
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//!
+//! use neb::source::ladder::{LadderConfig, climb};
+//! use neb::surrogate::{FitOptions, ModelConfig, Pairs, Surrogate, SurrogateConfig};
+//! use neb::{Noise, Purpose};
+//!
+//! // A built-in simulator; yours would be a file of pairs and a file of observations.
+//! let problem = neb::simulator::by_name("two-moons")?;
+//! let (x, y) = problem.pairs(Default::default(), 2_000, 1);
+//! let (_, observed) = problem.observations(1_000, 2);
+//!
+//! // Stage 1: q(y|x).
+//! let mut config = SurrogateConfig::single(ModelConfig::noisy_mixture(2));
+//! config.candidates[0].train.epochs = 5;
+//! let pairs = Pairs {
+//!     x: x.view(),
+//!     y: y.view(),
+//!     x_names: &["x1".into(), "x2".into()],
+//!     y_names: &["y1".into(), "y2".into()],
+//! };
+//! let options = FitOptions {
+//!     seed: 1,
+//!     checkpoints: None,
+//!     watch: &mut |_, _| ControlFlow::Continue(()),
+//! };
+//! let (surrogate, report) = Surrogate::fit(pairs, &config, options)?;
+//! assert!(report.best().held_out.is_finite());
+//!
+//! // Stage 2: q(x).
+//! let ladder = LadderConfig {
+//!     affine_k: 256,
+//!     refine_k: 256,
+//!     judge_k: 512,
+//!     particles: 1_000,
+//!     refine_epochs: 1,
+//!     ..LadderConfig::default()
+//! };
+//! let watch = &mut |_: &str, _: &neb::train::Progress| ControlFlow::Continue(());
+//! let outcome = climb(&surrogate, observed.view(), x.view(), &ladder, 1, watch)?;
+//! println!("{}", outcome.report.reason());
+//! let draws = outcome.source.source().sample(100, Noise::new(1, Purpose::SourceSample, 0));
+//! assert_eq!((draws.rows(), draws.cols()), (100, 2));
+//! # Ok::<(), neb::Error>(())
+//! ```
+//!
+//! Same seed, same data, same result, whatever the number of threads. Nothing here prints; everything that can go wrong with
+//! a user's data is an [`Error`] with a hint.
 
 #![forbid(unsafe_code)]
 

@@ -5,6 +5,8 @@
 //! [`Checkpoint`]: a run that was stopped and resumed ends in the same bits as one that was not.
 
 mod checkpoint;
+#[cfg(test)]
+mod tests;
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
