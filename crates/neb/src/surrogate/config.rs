@@ -265,7 +265,7 @@ fn default_training() -> TrainConfig {
     TrainConfig {
         epochs: 100,
         batch: 128,
-        rate: 3e-3,
+        rate: 2e-3,
         schedule: Schedule::Cosine { warm_up: 0.02 },
         adam: AdamConfig {
             clip_norm: 5.0,

@@ -15,6 +15,8 @@ use crate::nn::parameters::Layout;
 use crate::{Rows, Stream};
 
 const HALF_LOG_TWO_PI: f32 = 0.918_938_5;
+/// Log of 1/deviation of each of several components at the start.
+const INITIAL_LOG_PRECISION: f32 = 1.0;
 
 /// A mixture of Gaussians whose parameters are functions of the context.
 #[derive(Clone, Debug)]
@@ -63,22 +65,19 @@ impl Mixture {
         mixture
     }
 
-    /// Draws initial parameters, the components' means spread over N(0, 1).
+    /// Draws initial parameters: several components start narrow, their means spread over N(0, 1), lest they fall together.
     pub(crate) fn initialise(&mut self, stream: &mut Stream) {
         self.net.initialise(0.5, stream, &mut self.parameters);
         if self.components > 1 {
-            let bias = self
-                .layout
-                .tensors()
-                .last()
-                .expect("a network has a bias")
-                .range();
+            let tensors = self.layout.tensors();
+            let bias = tensors.last().expect("a network has a bias").range();
             let per = triangle_parameters(self.dim);
             for c in 0..self.components {
                 let first = bias.start + self.components + c * per;
-                for value in &mut self.parameters[first..first + self.dim] {
-                    *value = stream.normal() as f32;
-                }
+                let (means, scales) =
+                    self.parameters[first..first + 2 * self.dim].split_at_mut(self.dim);
+                means.fill_with(|| stream.normal() as f32);
+                scales.fill(INITIAL_LOG_PRECISION);
             }
         }
         self.refresh();

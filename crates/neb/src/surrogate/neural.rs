@@ -13,7 +13,7 @@ use crate::{Dims, Likelihood, Matrix, MatrixMut, Noise, PairWeights, Purpose, Ro
 /// Rows a thread takes at a time where rows are independent.
 const ROWS_PER_CHUNK: usize = 64;
 /// Observations a thread takes at a time where all pairs are asked for.
-const Y_PER_CHUNK: usize = 16;
+const Y_PER_CHUNK: usize = 8;
 /// Values of x whose shares are kept at a time.
 const X_PER_BLOCK: usize = 1024;
 

@@ -41,7 +41,10 @@ impl Objective for Parabola {
             return Ok(f64::NAN);
         }
         let n = rows.len() as f32;
-        let differences = || rows.iter().map(|&r| self.parameters[0] - self.values[r as usize]);
+        let differences = || {
+            rows.iter()
+                .map(|&r| self.parameters[0] - self.values[r as usize])
+        };
         gradient[0] = differences().sum::<f32>() / n;
         Ok(differences().map(|d| f64::from(d * d)).sum::<f64>() / (2.0 * f64::from(n)))
     }
@@ -135,7 +138,10 @@ fn a_loss_that_is_not_finite_stops_with_step_and_batch() {
     objective.broken_step = 12;
     let error = train(&mut objective, &config(), 1, None, &mut go_on).unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("the loss became NaN at step 12 (epoch 2, batch 3)"), "{text}");
+    assert!(
+        text.contains("the loss became NaN at step 12 (epoch 2, batch 3)"),
+        "{text}"
+    );
     assert!(error.hint().is_some());
 }
 
