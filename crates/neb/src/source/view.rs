@@ -83,24 +83,23 @@ pub fn narrowest_width(
         let observations = width.observations(likelihood, y.view(), seed);
         median_effective_samples(&*width.likelihood(likelihood), observations.view(), x) >= wanted
     };
-    if enough(Width::None) {
-        return Width::None;
+    // Downwards from the widest, and no further than the first failure: where no sample is near any more, the far tails of
+    // many weigh alike, and the effective number rises again without meaning anything.
+    let (widest, narrowest, step, make): (f32, f32, f32, fn(f32) -> Width) =
+        match likelihood.widening() {
+            Some(widening) => (widening.largest_scale(), SMALLEST_SCALE, 0.8, Width::Noise),
+            None => (SMALLEST_POWER, 1.0, 2.0, Width::Power),
+        };
+    let reached = |size: f32| (size > narrowest) == (narrowest > widest);
+    let mut size = widest;
+    while !reached(size * step) && enough(make(size * step)) {
+        size *= step;
     }
-    // From widest, which serves, to narrowest, which does not.
-    let (widest, narrowest, make): (f32, f32, fn(f32) -> Width) = match likelihood.widening() {
-        Some(widening) => (widening.largest_scale(), SMALLEST_SCALE, Width::Noise),
-        None => (SMALLEST_POWER, 1.0, Width::Power),
-    };
-    let (mut serves, mut fails) = (widest.ln(), narrowest.ln());
-    for _ in 0..12 {
-        let middle = 0.5 * (serves + fails);
-        if enough(make(middle.exp())) {
-            serves = middle;
-        } else {
-            fails = middle;
-        }
+    if reached(size * step) && enough(Width::None) {
+        Width::None
+    } else {
+        make(size)
     }
-    make(serves.exp())
 }
 
 /// Median over the observations of (Σ w)²/Σ w² with w_k = q(y|x_k).
