@@ -271,7 +271,7 @@ fn widened_density_is_that_of_noisier_observations() {
             largest: 0.5,
         }),
     };
-    let (surrogate, _) = fit(&x, &y, &quick(model, 40)).unwrap();
+    let (surrogate, _) = fit(&x, &y, &quick(model, 100)).unwrap();
     let widening = surrogate.widening().expect("trained with noise");
     let tau = 0.4;
     let scales = widening.deviations().to_vec();
