@@ -36,6 +36,8 @@ pub enum Purpose {
     Component = 11,
     /// Whatever a test needs.
     Test = 12,
+    /// Base noise z of a recognition network.
+    Recognition = 13,
 }
 
 /// Rows that share one generator stream when a whole table of noise is filled.

@@ -34,6 +34,29 @@ pub(crate) struct FlowShape {
     pub mover: super::coupling::Mover,
 }
 
+impl FlowShape {
+    fn head(&self, layout: &mut Layout) -> Option<Box<dyn Bijection>> {
+        let hidden = self.head.as_ref()?;
+        let (dim, context) = (self.dim, self.context);
+        let head = GaussianHead::new(dim, context, hidden, self.activation, layout, "head");
+        Some(Box::new(head))
+    }
+
+    fn couplings(&self, layout: &mut Layout) -> Vec<Box<dyn Bijection>> {
+        let coupling = |l: usize| -> Box<dyn Bijection> {
+            let sizes = CouplingShape {
+                dim: self.dim,
+                context: self.context,
+                hidden: self.hidden.clone(),
+                activation: self.activation,
+                mover: self.mover,
+            };
+            Box::new(Coupling::new(sizes, layout, &format!("layers.{l}")))
+        };
+        (0..self.layers).map(coupling).collect()
+    }
+}
+
 /// Maps in sequence, with their parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
@@ -59,28 +82,17 @@ impl Flow {
     pub(crate) fn new(shape: &FlowShape) -> Self {
         let mut layout = Layout::default();
         let mut layers: Vec<Box<dyn Bijection>> = Vec::new();
-        if let Some(hidden) = &shape.head {
-            let head = GaussianHead::new(
-                shape.dim,
-                shape.context,
-                hidden,
-                shape.activation,
-                &mut layout,
-                "head",
-            );
-            layers.push(Box::new(head));
-        }
-        for l in 0..shape.layers {
-            let sizes = CouplingShape {
-                dim: shape.dim,
-                context: shape.context,
-                hidden: shape.hidden.clone(),
-                activation: shape.activation,
-                mover: shape.mover,
-            };
-            let coupling = Coupling::new(sizes, &mut layout, &format!("layers.{l}"));
-            layers.push(Box::new(coupling));
-        }
+        layers.extend(shape.head(&mut layout));
+        layers.extend(shape.couplings(&mut layout));
+        Self::assemble(shape.dim, shape.context, layers, layout)
+    }
+
+    /// The same with the head behind the couplings, for a flow that runs from noise to data: v passes the couplings while
+    /// it is still of order 1, and the head moves and narrows it in the end.
+    pub(crate) fn onto_head(shape: &FlowShape) -> Self {
+        let mut layout = Layout::default();
+        let mut layers = shape.couplings(&mut layout);
+        layers.extend(shape.head(&mut layout));
         Self::assemble(shape.dim, shape.context, layers, layout)
     }
 

@@ -4,6 +4,7 @@
 //! - [`FlowSource`]: a spline or coupling flow, with a density;
 //! - [`PushSource`]: a UMNN or coupling flow that runs from noise to x, the paper's sources;
 //! - [`particles`]: weights on given points, fitted by expectation-maximisation;
+//! - [`Recognition`]: q(x|y), the companion that the variational bounds train with the source;
 //! - [`ladder`]: all of these, the simplest one that explains the observations.
 
 mod affine;
@@ -14,6 +15,7 @@ mod limits;
 mod objective;
 pub mod particles;
 mod push;
+mod recognition;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -23,6 +25,7 @@ pub use file::{load_source, save_source};
 pub use flow::{FlowFit, FlowSource};
 pub use objective::{Estimator, MarginalObjective, Pull};
 pub use push::PushSource;
+pub use recognition::{Recognition, RecognitionConfig, Spread};
 pub use view::{Width, narrowest_width};
 
 use crate::{Matrix, MatrixMut, Noise, Rows};
