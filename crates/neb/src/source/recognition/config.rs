@@ -86,7 +86,7 @@ impl RecognitionConfig {
             Self::Spline {
                 bins, bound, head, ..
             } => {
-                if !(2..=MAX_BINS).contains(bins) || !(bound.is_finite() && *bound > 0.0) {
+                if !((2..=MAX_BINS).contains(bins) && bound.is_finite() && *bound > 0.0) {
                     return refuse(
                         format!("splines of {bins} bins on ±{bound}"),
                         "use 2 to 16 bins and a positive bound",
