@@ -2,7 +2,9 @@
 //!
 //! As the first map of a flow it takes up location, scale and correlation, however narrow: a coupling layer's
 //! clamped scale alone could not (four layers with α = 1.9 cap log q of a 2-D y at 5.8).
-//! A_ii = e^{a_i}, so log |∂u/∂v| = Σ a_i. Its share is the network's whole output: v costs only the triangle.
+//! A_ij = e^{a_i} b_ij with b_ii = 1: what is left of v_i after regression on those before it, in units of its deviation. So
+//! log |∂u/∂v| = Σ a_i, and b stays of the size of a slope however narrow the law. Its share is the network's whole output:
+//! v costs only the triangle.
 
 use fearless_simd::prelude::*;
 use fearless_simd::{Simd, dispatch, f32x16};
@@ -20,7 +22,7 @@ pub(crate) struct GaussianHead {
     net: [Mlp; 1],
 }
 
-/// Network outputs for dimension `dim`: μ, a, and the strict lower triangle of A row by row.
+/// Network outputs for dimension `dim`: μ, a, and b below the diagonal row by row.
 pub(crate) fn triangle_parameters(dim: usize) -> usize {
     2 * dim + dim * (dim - 1) / 2
 }
@@ -151,7 +153,7 @@ impl Bijection for GaussianHead {
     }
 }
 
-/// Index of A_ij (j < i) among the parameters.
+/// Index of b_ij (j < i) among the parameters.
 #[inline(always)]
 pub(crate) fn below_diagonal(dim: usize, i: usize, j: usize) -> usize {
     2 * dim + i * (i - 1) / 2 + j
@@ -178,29 +180,36 @@ fn triangle_forward<S: Simd>(
         difference.store_array(&mut centred[i].0);
         let scale = load(simd, &share[dim + i]);
         sum += scale;
-        let mut u = math::exp(scale) * difference;
-        for j in 0..i {
-            let a = load(simd, &share[below_diagonal(dim, i, j)]);
-            u = a.mul_add(load(simd, &centred[j]), u);
-        }
-        u.store_array(&mut v[i].0);
+        let left = regressed(simd, share, centred, i);
+        (math::exp(scale) * left).store_array(&mut v[i].0);
     }
     sum.store_array(&mut log_det.0);
+}
+
+/// Σ_{j ≤ i} b_ij (v_j − μ_j).
+#[inline(always)]
+fn regressed<S: Simd>(simd: S, share: &[Lane], centred: &[Lane], i: usize) -> f32x16<S> {
+    let dim = centred.len();
+    let mut left = load(simd, &centred[i]);
+    for (j, centred) in centred[..i].iter().enumerate() {
+        let b = load(simd, &share[below_diagonal(dim, i, j)]);
+        left = b.mul_add(load(simd, centred), left);
+    }
+    left
 }
 
 #[inline(always)]
 fn triangle_inverse<S: Simd>(simd: S, share: &[Lane], v: &mut [Lane]) {
     let dim = v.len();
     for i in 0..dim {
-        let mut rest = load(simd, &v[i]);
-        for j in 0..i {
-            let a = load(simd, &share[below_diagonal(dim, i, j)]);
-            let centred = load(simd, &v[j]) - load(simd, &share[j]);
-            rest -= a * centred;
-        }
         let scale = math::exp(-load(simd, &share[dim + i]));
-        rest.mul_add(scale, load(simd, &share[i]))
-            .store_array(&mut v[i].0);
+        let mut value = load(simd, &v[i]).mul_add(scale, load(simd, &share[i]));
+        for j in 0..i {
+            let b = load(simd, &share[below_diagonal(dim, i, j)]);
+            let centred = load(simd, &v[j]) - load(simd, &share[j]);
+            value -= b * centred;
+        }
+        value.store_array(&mut v[i].0);
     }
 }
 
@@ -213,7 +222,10 @@ fn triangle_solve_transposed<S: Simd>(simd: S, share: &[Lane], g: &mut [Lane]) {
         for i in j + 1..dim {
             rest -= load(simd, &share[below_diagonal(dim, i, j)]) * load(simd, &g[i]);
         }
-        (rest * math::exp(-load(simd, &share[dim + j]))).store_array(&mut g[j].0);
+        rest.store_array(&mut g[j].0);
+    }
+    for (j, g) in g.iter_mut().enumerate() {
+        (load(simd, g) * math::exp(-load(simd, &share[dim + j]))).store_array(&mut g.0);
     }
 }
 
@@ -231,16 +243,20 @@ fn triangle_backward<S: Simd>(
     let add = |lane: &mut Lane, value: f32x16<S>| {
         (load(simd, lane) + value).store_array(&mut lane.0);
     };
+    for (i, d_u) in d_v.iter_mut().enumerate() {
+        let scaled = load(simd, d_u) * math::exp(load(simd, &share[dim + i]));
+        let left = regressed(simd, share, centred, i);
+        add(&mut d_share[dim + i], scaled.mul_add(left, d_log_det));
+        scaled.store_array(&mut d_u.0);
+    }
     for j in 0..dim {
         let centre = load(simd, &centred[j]);
-        let scaled = load(simd, &d_v[j]) * math::exp(load(simd, &share[dim + j]));
-        add(&mut d_share[dim + j], scaled.mul_add(centre, d_log_det));
-        let mut d_centred = scaled;
-        for (i, d_u) in d_v.iter().enumerate().skip(j + 1) {
+        let mut d_centred = load(simd, &d_v[j]);
+        for (i, scaled) in d_v.iter().enumerate().skip(j + 1) {
             let at = below_diagonal(dim, i, j);
-            let d_u = load(simd, d_u);
-            add(&mut d_share[at], d_u * centre);
-            d_centred = d_u.mul_add(load(simd, &share[at]), d_centred);
+            let scaled = load(simd, scaled);
+            add(&mut d_share[at], scaled * centre);
+            d_centred = scaled.mul_add(load(simd, &share[at]), d_centred);
         }
         add(&mut d_share[j], -d_centred);
         d_centred.store_array(&mut d_v[j].0);

@@ -1,7 +1,9 @@
 //! Conditional Gaussian mixture: q(y|x) = Σ_c π_c N(y; μ_c, (A_cᵀA_c)⁻¹), all of π, μ, A from one network of x.
 //!
-//! A_c is lower triangular with A_ii = e^{a_i}. The parameters depend on x alone, so they are the model's share:
-//! a pair costs only the triangles, however deep the network, and the density may be arbitrarily narrow.
+//! A_c is lower triangular, A_ij = e^{a_i} b_ij with b_ii = 1: each y_i is regressed on those before it (−b), and what is
+//! left has deviation e^{−a_i}. However narrow the density, b stays of the size of a slope, which a network can learn; the
+//! entries of A themselves would not. The parameters depend on x alone, so they are the model's share: a pair costs only the
+//! triangles, however deep the network.
 
 use fearless_simd::prelude::*;
 use fearless_simd::{Simd, dispatch, f32x16};
@@ -83,7 +85,7 @@ impl Mixture {
         self.refresh();
     }
 
-    /// The raw parameters of component c: μ, a, and the strict triangle.
+    /// The raw parameters of component c: μ, a, and b below the diagonal.
     fn component<'a>(&self, raw: &'a [Lane], c: usize) -> &'a [Lane] {
         let per = triangle_parameters(self.dim);
         let first = self.components + c * per;
@@ -112,14 +114,15 @@ impl Mixture {
             let (head, triangle) = out.split_at_mut(1 + dim);
             let mut at = 0;
             for i in 0..dim {
+                let log_scale = load(simd, &parameters[dim + i]);
+                let scale = math::exp(log_scale);
+                constant += log_scale;
                 let mut b = f32x16::splat(simd, 0.0);
                 for j in 0..=i {
                     let a = if j == i {
-                        let scale = load(simd, &parameters[dim + i]);
-                        constant += scale;
-                        math::exp(scale)
+                        scale
                     } else {
-                        load(simd, &parameters[below_diagonal(dim, i, j)])
+                        scale * load(simd, &parameters[below_diagonal(dim, i, j)])
                     };
                     b = a.mul_add(load(simd, &parameters[j]), b);
                     a.store_array(&mut triangle[at].0);
@@ -200,10 +203,10 @@ impl Mixture {
         let one = f32x16::splat(simd, 1.0);
         let log_norm = self.log_norm(simd, raw);
         let (logs, rest) = scratch.split_at_mut(self.components);
-        let (centred, us) = rest.split_at_mut(dim);
+        let (centred, scaled) = rest.split_at_mut(dim);
         let mut largest = f32x16::splat(simd, f32::MIN);
         for (c, out) in logs.iter_mut().enumerate() {
-            let log = log_component(simd, self.component(raw, c), v, |_, _, _| {})
+            let log = log_component(simd, self.component(raw, c), v, |_, _, _, _| {})
                 + load(simd, &raw[c])
                 - log_norm;
             largest = largest.max(log);
@@ -223,24 +226,19 @@ impl Mixture {
             let first = self.components + c * per;
             let parameters = &raw[first..first + per];
             let d_parameters = &mut d_raw[first..first + per];
-            log_component(simd, parameters, v, |i, difference, u| {
+            log_component(simd, parameters, v, |i, difference, scale, u| {
                 difference.store_array(&mut centred[i].0);
-                u.store_array(&mut us[i].0);
+                (scale * u).store_array(&mut scaled[i].0);
+                add(simd, &mut d_parameters[dim + i], share * (one - u * u));
             });
             for j in 0..dim {
                 let centre = load(simd, &centred[j]);
-                let scaled = load(simd, &us[j]) * math::exp(load(simd, &parameters[dim + j]));
-                add(
-                    simd,
-                    &mut d_parameters[dim + j],
-                    share * (one - scaled * centre),
-                );
-                let mut pull = scaled;
-                for (i, u) in us.iter().enumerate().skip(j + 1) {
+                let mut pull = load(simd, &scaled[j]);
+                for (i, scaled) in scaled.iter().enumerate().skip(j + 1) {
                     let at = below_diagonal(dim, i, j);
-                    let u = load(simd, u);
-                    add(simd, &mut d_parameters[at], -(share * u * centre));
-                    pull = u.mul_add(load(simd, &parameters[at]), pull);
+                    let scaled = load(simd, scaled);
+                    add(simd, &mut d_parameters[at], -(share * scaled * centre));
+                    pull = scaled.mul_add(load(simd, &parameters[at]), pull);
                 }
                 add(simd, &mut d_parameters[j], share * pull);
                 add(simd, &mut d_v[j], -(share * pull));
@@ -287,27 +285,29 @@ fn add<S: Simd>(simd: S, lane: &mut Lane, value: f32x16<S>) {
     (load(simd, lane) + value).store_array(&mut lane.0);
 }
 
-/// log N(v; component) from raw parameters; hands v − μ and u = A(v − μ) to `keep`.
+/// log N(v; component) from raw parameters; hands v − μ, e^a and u = A(v − μ) to `keep`.
 #[inline(always)]
 fn log_component<S: Simd>(
     simd: S,
     parameters: &[Lane],
     v: &[Lane],
-    mut keep: impl FnMut(usize, f32x16<S>, f32x16<S>),
+    mut keep: impl FnMut(usize, f32x16<S>, f32x16<S>, f32x16<S>),
 ) -> f32x16<S> {
     let dim = v.len();
     let mut log = f32x16::splat(simd, -HALF_LOG_TWO_PI * dim as f32);
     for i in 0..dim {
         let difference = load(simd, &v[i]) - load(simd, &parameters[i]);
-        let scale = load(simd, &parameters[dim + i]);
-        let mut u = math::exp(scale) * difference;
+        let log_scale = load(simd, &parameters[dim + i]);
+        let scale = math::exp(log_scale);
+        let mut left = difference;
         for j in 0..i {
             let centred = load(simd, &v[j]) - load(simd, &parameters[j]);
-            let a = load(simd, &parameters[below_diagonal(dim, i, j)]);
-            u = a.mul_add(centred, u);
+            let b = load(simd, &parameters[below_diagonal(dim, i, j)]);
+            left = b.mul_add(centred, left);
         }
-        keep(i, difference, u);
-        log += scale - u * u * 0.5;
+        let u = scale * left;
+        keep(i, difference, scale, u);
+        log += log_scale - u * u * 0.5;
     }
     log
 }
@@ -467,11 +467,11 @@ impl ConditionalDensity for Mixture {
             let at = |p: usize| parameters[p].0[lane];
             for i in 0..self.dim {
                 let (before, rest) = noise.split_at_mut(i);
-                let mut u = rest[0].0[lane];
+                let mut value = rest[0].0[lane] * (-at(self.dim + i)).exp() + at(i);
                 for (j, v) in before.iter().enumerate() {
-                    u -= at(below_diagonal(self.dim, i, j)) * (v.0[lane] - at(j));
+                    value -= at(below_diagonal(self.dim, i, j)) * (v.0[lane] - at(j));
                 }
-                rest[0].0[lane] = u * (-at(self.dim + i)).exp() + at(i);
+                rest[0].0[lane] = value;
             }
         }
         tape.raw = raw;
