@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use neb::Matrix;
-use neb::source::ladder::Fitted;
+use neb::source::Model;
 use neb::surrogate::{Pairs, Surrogate};
 use neb_data::{Dataset, Selection, Table};
 
@@ -144,7 +144,7 @@ pub(crate) fn load_surrogate(path: &Path) -> Result<Surrogate> {
 }
 
 /// The source of a file, or of the folder of a run, and the names of its columns.
-pub(crate) fn load_source(path: &Path) -> Result<(Fitted, Vec<String>)> {
+pub(crate) fn load_source(path: &Path) -> Result<(Model, Vec<String>)> {
     Ok(neb::source::load_source(&run_folder::model_of(
         path, SOURCE,
     )?)?)

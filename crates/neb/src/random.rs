@@ -38,6 +38,8 @@ pub enum Purpose {
     Test = 12,
     /// Base noise z of a recognition network.
     Recognition = 13,
+    /// Signs of symmetric dimensions.
+    Sign = 14,
 }
 
 /// Rows that share one generator stream when a whole table of noise is filled.

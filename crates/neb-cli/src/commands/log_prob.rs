@@ -90,7 +90,9 @@ fn of_points(args: &args::LogProb, path: &Path) -> Result<Evaluated> {
     let (x, weights) = files::read_weighted(path, x, weight)?;
     files::check_names("x", path, &x, &names, "the source has")?;
     let mut values = vec![0.0; x.values.rows()];
-    source.density().log_prob(x.values.view(), &mut values);
+    source
+        .require_density("log-prob")?
+        .log_prob(x.values.view(), &mut values);
     Ok(("log q(x)", values, weights))
 }
 

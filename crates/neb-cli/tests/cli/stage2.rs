@@ -186,7 +186,7 @@ fn log_prob_of_points_is_the_library_s_density() {
     let (source, _) = load_source(&folder.path("run/source.safetensors")).unwrap();
     let x = read(&folder.path("seen.npz"), "x");
     let mut values = vec![0.0; x.rows()];
-    source.density().log_prob(x.view(), &mut values);
+    source.density().unwrap().log_prob(x.view(), &mut values);
     assert_eq!(read(&folder.path("lp.npz"), "log_prob").values(), values);
 }
 
@@ -201,7 +201,7 @@ fn rows_outside_the_support_are_written_and_counted() {
     );
     let names = ["x1", "x2"].map(str::to_owned);
     let path = folder.path("run/source.safetensors");
-    neb::source::save_source(&neb::source::ladder::Fitted::Affine(uniform), &names, &path).unwrap();
+    neb::source::save_source(&neb::source::Model::Affine(uniform), &names, &path).unwrap();
     folder.write_pairs("p.npz", &[0.0, 0.0, 0.0, 9.0], &[0.0; 4]);
     let text = folder.succeed("log-prob run --points p.npz -o lp.npz");
     assert!(text.contains("1 outside the support"), "{text}");

@@ -251,7 +251,7 @@ impl Flow {
 }
 
 /// log N(u; 0, I) + log-determinant.
-fn log_base(u: &[Lane], log_det: Lane) -> Lane {
+pub(crate) fn log_base(u: &[Lane], log_det: Lane) -> Lane {
     let mut value = log_det;
     for lane in u {
         for (value, u) in value.0.iter_mut().zip(lane.0) {

@@ -4,21 +4,92 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::Source;
 use super::affine::{Affine, Base};
-use super::flow::{FlowFit, FlowSource};
-use super::{Source, ladder::Fitted};
+use super::bounded::Bounded;
+use super::domain::Domain;
+use super::flow::{FlowConfig, FlowSource};
+use super::mlp::MlpSource;
+use super::model::Model;
+use super::symmetric::Symmetric;
 use crate::Result;
-use crate::density::ConditionalDensity;
 use crate::scaling::Scaling;
 use crate::store::{Store, TensorData};
 
 const KIND: &str = "source";
 
+/// What a source is made of, without its numbers.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 enum Form {
-    Affine { base: Base, symmetric: Vec<bool> },
-    Flow { shape: FlowFit },
+    Affine {
+        base: Base,
+        full: bool,
+        symmetric: Vec<bool>,
+        domain: Option<Domain>,
+    },
+    Flow {
+        flow: FlowConfig,
+    },
+    Mlp {
+        hidden: Vec<usize>,
+    },
+    Bounded {
+        domain: Domain,
+        inner: Box<Form>,
+    },
+    Symmetric {
+        symmetric: Vec<bool>,
+        inner: Box<Form>,
+    },
+}
+
+impl Form {
+    fn of(model: &Model) -> Self {
+        match model {
+            Model::Affine(affine) => Self::Affine {
+                base: affine.base_law(),
+                full: affine.is_full(),
+                symmetric: affine.symmetric().to_vec(),
+                domain: affine.domain().cloned(),
+            },
+            Model::Flow(flow) => Self::Flow {
+                flow: flow.config.clone(),
+            },
+            Model::Mlp(mlp) => Self::Mlp {
+                hidden: mlp.hidden().to_vec(),
+            },
+            Model::Bounded(bounded) => Self::Bounded {
+                domain: bounded.domain.clone(),
+                inner: Box::new(Self::of(&bounded.inner)),
+            },
+            Model::Symmetric(even) => Self::Symmetric {
+                symmetric: even.symmetric.clone(),
+                inner: Box::new(Self::of(&even.inner)),
+            },
+        }
+    }
+
+    /// The source of this form, its parameters yet to come.
+    fn lay_out(self, scaling: Scaling) -> Model {
+        match self {
+            Self::Affine {
+                base,
+                full,
+                symmetric,
+                domain,
+            } => Model::Affine(Affine::unfitted(base, full, scaling, &symmetric, domain)),
+            Self::Flow { flow } => Model::Flow(Box::new(FlowSource::unfitted(&flow, scaling))),
+            Self::Mlp { hidden } => Model::Mlp(Box::new(MlpSource::unfitted(&hidden, scaling))),
+            Self::Bounded { domain, inner } => {
+                Model::Bounded(Box::new(Bounded::new(inner.lay_out(scaling), domain)))
+            }
+            Self::Symmetric { symmetric, inner } => {
+                let inner = inner.lay_out(scaling);
+                Model::Symmetric(Box::new(Symmetric::new(inner, &symmetric)))
+            }
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -31,36 +102,18 @@ struct Header {
 ///
 /// # Errors
 /// Whatever the operating system refuses.
-pub fn save_source(source: &Fitted, x_names: &[String], path: &Path) -> Result<()> {
-    let form = match source {
-        Fitted::Affine(affine) => Form::Affine {
-            base: affine.base_law(),
-            symmetric: affine.symmetric().to_vec(),
-        },
-        Fitted::Flow(flow) => Form::Flow {
-            shape: flow.shape.clone(),
-        },
-    };
+pub fn save_source(source: &Model, x_names: &[String], path: &Path) -> Result<()> {
     let header = Header {
-        form,
+        form: Form::of(source),
         x_names: x_names.to_vec(),
     };
     let mut store = Store::new(KIND, &header)?;
-    match source {
-        Fitted::Affine(affine) => {
-            let (scale, shift) = affine.parameters().split_at(affine.dim());
-            store.push(TensorData::flat("log_scale", scale));
-            store.push(TensorData::flat("shift", shift));
-        }
-        Fitted::Flow(flow) => {
-            store.push(TensorData::flat("scaling.x.mean", &flow.scaling.mean));
-            let deviation = &flow.scaling.deviation;
-            store.push(TensorData::flat("scaling.x.deviation", deviation));
-            for tensor in flow.flow.layout().tensors() {
-                let values = &flow.flow.parameters()[tensor.range()];
-                store.push(TensorData::new(&tensor.name, &tensor.shape, values));
-            }
-        }
+    let (scaling, tensors) = source.core();
+    store.push(TensorData::flat("scaling.x.mean", &scaling.mean));
+    store.push(TensorData::flat("scaling.x.deviation", &scaling.deviation));
+    for tensor in tensors {
+        let values = &source.parameters()[tensor.range()];
+        store.push(TensorData::new(&tensor.name, &tensor.shape, values));
     }
     store.save(path)
 }
@@ -69,29 +122,18 @@ pub fn save_source(source: &Fitted, x_names: &[String], path: &Path) -> Result<(
 ///
 /// # Errors
 /// A file that cannot be read, is not a source, is damaged, or was written in another format version.
-pub fn load_source(path: &Path) -> Result<(Fitted, Vec<String>)> {
+pub fn load_source(path: &Path) -> Result<(Model, Vec<String>)> {
     let mut store = Store::load(path, KIND)?;
     let header: Header = store.config()?;
     let dim = header.x_names.len();
-    let source = match header.form {
-        Form::Affine { base, symmetric } => {
-            let scale = store.take("log_scale", &[dim])?;
-            let shift = store.take("shift", &[dim])?;
-            let mut affine = Affine::new(base, &shift, &vec![1.0; dim], &symmetric);
-            affine.update(&mut |parameters| parameters[..dim].copy_from_slice(&scale));
-            Fitted::Affine(affine)
-        }
-        Form::Flow { shape } => {
-            let mean = store.take("scaling.x.mean", &[dim])?;
-            let deviation = store.take("scaling.x.deviation", &[dim])?;
-            let mut flow = FlowSource::unfitted(&shape, Scaling::new(mean, deviation));
-            for tensor in flow.flow.layout().tensors().to_vec() {
-                let values = store.take(&tensor.name, &tensor.shape)?;
-                flow.flow.parameters_mut()[tensor.range()].copy_from_slice(&values);
-            }
-            flow.flow.refresh();
-            Fitted::Flow(Box::new(flow))
-        }
-    };
+    let mean = store.take("scaling.x.mean", &[dim])?;
+    let deviation = store.take("scaling.x.deviation", &[dim])?;
+    let mut source = header.form.lay_out(Scaling::new(mean, deviation));
+    let mut parameters = source.parameters().to_vec();
+    for tensor in source.core().1 {
+        let values = store.take(&tensor.name, &tensor.shape)?;
+        parameters[tensor.range()].copy_from_slice(&values);
+    }
+    source.update(&mut |own| own.copy_from_slice(&parameters));
     Ok((source, header.x_names))
 }

@@ -13,12 +13,13 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use super::Source;
 use super::affine::{Affine, Base};
 use super::flow::{FlowFit, FlowSource};
+use super::model::Model;
 use super::objective::{Estimator, MarginalObjective, Pull, mean_with_floor};
 use super::particles::{ParticleSettings, ParticleWeights, fit_particles};
 use super::view::{Width, narrowest_width};
-use super::{Density, Source};
 use crate::estimator::log_marginal_values;
 use crate::nn::adam::AdamConfig;
 use crate::nn::schedule::Schedule;
@@ -100,33 +101,6 @@ fn training(epochs: usize, batch: usize, rate: f64, held_out: f64) -> TrainConfi
     }
 }
 
-/// What the ladder ends with.
-#[derive(Debug)]
-pub enum Fitted {
-    /// An affine map of a simple law.
-    Affine(Affine),
-    /// A flow.
-    Flow(Box<FlowSource>),
-}
-
-impl Fitted {
-    /// The source.
-    pub fn source(&self) -> &dyn Source {
-        match self {
-            Self::Affine(affine) => affine,
-            Self::Flow(flow) => &**flow,
-        }
-    }
-
-    /// Its density.
-    pub fn density(&self) -> &dyn Density {
-        match self {
-            Self::Affine(affine) => affine,
-            Self::Flow(flow) => &**flow,
-        }
-    }
-}
-
 /// One rung's result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rung {
@@ -186,7 +160,7 @@ pub type LadderWatch<'a> = dyn FnMut(&str, &train::Progress) -> ControlFlow<()> 
 #[derive(Debug)]
 pub struct LadderOutcome {
     /// The winner.
-    pub source: Fitted,
+    pub source: Model,
     /// Weights of the particles (rows of the given x), a result in their own right.
     pub particles: ParticleWeights,
     /// How it was climbed.
@@ -269,14 +243,14 @@ struct Climber<'a, 'w> {
     rungs: Vec<Rung>,
     winner: usize,
     /// The best source so far and its held-out log-marginals.
-    best: Option<(Fitted, Vec<f64>)>,
+    best: Option<(Model, Vec<f64>)>,
     watch: &'a mut LadderWatch<'w>,
 }
 
 /// A rung after training, before it is judged.
 struct Candidate {
     name: String,
-    source: Fitted,
+    source: Model,
     started: Instant,
     effective_samples: f64,
     history: Vec<Epoch>,
@@ -313,7 +287,7 @@ impl Climber<'_, '_> {
                 self.train_affine(&mut source, name, 4, 1.5e-2, 0.2 * entropy)?;
             candidates.push(Candidate {
                 name: name.to_owned(),
-                source: Fitted::Affine(source),
+                source: Model::Affine(source),
                 started,
                 effective_samples,
                 history,
@@ -410,10 +384,11 @@ impl Climber<'_, '_> {
         let all: Vec<u32> = (0..draws.rows() as u32).collect();
         let names: Vec<String> = (1..=draws.cols()).map(|d| format!("x{d}")).collect();
         let scaling = Scaling::measure(draws.view(), &all, &names)?;
-        let shape = &self.config.flow;
+        let shape = &self.config.flow.config();
         let mut source = FlowSource::new(shape, &scaling.mean, &scaling.deviation, self.seed);
         let watch = &mut *self.watch;
-        source.fit_points(draws.view(), self.seed, &mut |progress| {
+        let train = &self.config.flow.train;
+        source.fit_points(draws.view(), train, self.seed, None, &mut |progress| {
             watch(name, progress)
         })?;
         let mut reference = FlowSource::new(shape, &scaling.mean, &scaling.deviation, self.seed);
@@ -422,7 +397,7 @@ impl Climber<'_, '_> {
         self.judge(
             Candidate {
                 name: name.to_owned(),
-                source: Fitted::Flow(Box::new(source)),
+                source: Model::Flow(Box::new(source)),
                 started,
                 effective_samples: f64::NAN,
                 history: Vec::new(),
@@ -447,7 +422,7 @@ impl Climber<'_, '_> {
         self.judge(
             Candidate {
                 name,
-                source: Fitted::Flow(Box::new(source)),
+                source: Model::Flow(Box::new(source)),
                 started,
                 effective_samples,
                 history,

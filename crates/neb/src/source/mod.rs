@@ -1,31 +1,46 @@
 //! Stage 2: sources q(x), what the observations are believed to come from.
 //!
-//! - [`Affine`]: scale and shift of a normal or uniform law, the simplest sources there are;
-//! - [`FlowSource`]: a spline or coupling flow, with a density;
-//! - [`PushSource`]: a UMNN or coupling flow that runs from noise to x, the paper's sources;
+//! - [`SourceConfig`]: settings of a source of any kind, which [`SourceConfig::build`] turns into a [`Model`];
+//! - [`Affine`]: an affine map of a normal or uniform law, the simplest sources there are;
+//! - [`FlowSource`]: a coupling, spline or UMNN flow, from noise to x or from x to noise, with a density;
+//! - [`MlpSource`]: a network of noise, without a density;
+//! - [`Bounded`], [`Symmetric`]: any of these held inside a [`Domain`], or made exactly even;
 //! - [`particles`]: weights on given points, fitted by expectation-maximisation;
 //! - [`Recognition`]: q(x|y), the companion that the variational bounds train with the source;
-//! - [`ladder`]: all of these, the simplest one that explains the observations.
+//! - [`ladder`]: the simplest of all these that explains the observations.
 
 mod affine;
+mod bounded;
+mod config;
+mod domain;
 mod file;
 mod flow;
 pub mod ladder;
 mod limits;
+mod mlp;
+mod model;
 mod objective;
 pub mod particles;
-mod push;
+mod points;
 mod recognition;
+mod symmetric;
 #[cfg(test)]
 mod tests;
+mod tiles;
 mod view;
 
 pub use affine::{Affine, Base};
+pub use bounded::Bounded;
+pub use config::{SourceConfig, SourceKind};
+pub use domain::Domain;
 pub use file::{load_source, save_source};
-pub use flow::{FlowFit, FlowSource};
+pub use flow::{Direction, FlowConfig, FlowFit, FlowMap, FlowSource};
+pub use mlp::MlpSource;
+pub use model::Model;
 pub use objective::{Estimator, MarginalObjective, Pull};
-pub use push::PushSource;
+pub use points::fit_points;
 pub use recognition::{Recognition, RecognitionConfig, Spread};
+pub use symmetric::Symmetric;
 pub use view::{Width, narrowest_width};
 
 use crate::{Matrix, MatrixMut, Noise, Rows};
