@@ -143,7 +143,7 @@ fn files_keep_every_bit_and_refuse_other_kinds() {
         assert_eq!(again.config(), network.config());
     }
     let affine = crate::source::Affine::new(crate::source::Base::Normal, &[0.0], &[1.0], &[false]);
-    let fitted = crate::source::ladder::Fitted::Affine(affine);
+    let fitted = crate::source::Model::Affine(affine);
     crate::source::save_source(&fitted, &names('x', 1), &path).unwrap();
     let error = Recognition::load(&path).unwrap_err().to_string();
     assert!(error.contains("recognition"), "{error}");
