@@ -8,8 +8,8 @@ use crate::nn::parameters::Tensor;
 /// Rows a derivative is averaged over: kinks of rectifiers and splines average out.
 const ROWS: usize = 1500;
 /// Step of the differences, along a direction of length 1. Central differences of both h and 2h, extrapolated: what is left
-/// is rounding, 3e-7/(h √ROWS) of a row's value, and kinks within h, h of the gradient at most.
-const H: f64 = 4e-3;
+/// is rounding, some 3e-7/(h √ROWS) = 1e-5 of a row's value, and the few rows with a kink within 2h.
+const H: f64 = 1e-3;
 /// Largest deviation, as a share of the gradient's norm.
 const TOLERANCE: f64 = 4e-3;
 
