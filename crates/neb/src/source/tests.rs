@@ -2,6 +2,7 @@
 
 mod laws;
 mod models;
+mod settings;
 
 use std::ops::ControlFlow;
 
