@@ -15,6 +15,8 @@ const TOLERANCE: f64 = 4e-3;
 /// The same by rounding: values of order 1 are good to some 3e-7 each, their sum to √ROWS times that, divided by h; and three
 /// times that.
 const ROUNDING: f64 = 1e-6 * 38.7 / H;
+/// The same where networks have rectifiers, whose slopes jump: one row of 1500 within 2h of a kink, its slope of order 1.
+const KINK: f64 = 0.3;
 
 fn derivative(mut value: impl FnMut(f32) -> f64) -> f64 {
     let mut central = |h: f64| (value(h as f32) - value(-h as f32)) / (2.0 * h);
@@ -40,12 +42,14 @@ fn weighted_log_prob(model: &Model, x: &Matrix, weight: &[f32]) -> f64 {
 fn check_parameters(what: &str, model: &Model, gradient: &[f32], value: impl Fn(&Model) -> f64) {
     let whole = norm(gradient);
     assert!(whole > 0.0, "{what}: nothing to compare");
+    let rectified = what.starts_with("Umnn") || what.starts_with("Mlp");
+    let slack = ROUNDING + if rectified { KINK } else { 0.0 };
     for (n, tensor) in model.core().1.into_iter().enumerate() {
         let Tensor { name, .. } = &tensor;
         let range = tensor.range();
         let own = &gradient[range.clone()];
-        // Parameters that are held, that nothing depends on, or too little to be told from rounding.
-        if norm(own) < 1e-3 * whole || norm(own) < 10.0 * ROUNDING {
+        // Parameters that are held, that nothing depends on, or too little to be told from rounding and kinks.
+        if norm(own) < 1e-3 * whole || norm(own) < 10.0 * slack {
             continue;
         }
         let free = |(g, r): (&f32, &f32)| if *g == 0.0 { 0.0 } else { *r };
@@ -66,7 +70,7 @@ fn check_parameters(what: &str, model: &Model, gradient: &[f32], value: impl Fn(
             });
             let analytic = dot(own, &direction) / length;
             assert!(
-                (numeric - analytic).abs() < TOLERANCE * norm(own) + ROUNDING,
+                (numeric - analytic).abs() < TOLERANCE * norm(own) + slack,
                 "{what}, {name}: {analytic} or {numeric}, norm {}",
                 norm(own)
             );
@@ -179,7 +183,7 @@ fn rule(domain: Option<&Domain>, d: usize, points: usize) -> Vec<(f32, f64)> {
 /// ∫ q and −∫ q log q by quadrature.
 fn integrals(case: &Case) -> (f64, f64) {
     let dim = case.symmetric.len();
-    let points = if dim == 1 { 4000 } else { 220 };
+    let points = if dim == 1 { 4000 } else { 160 };
     let first = rule(case.domain.as_ref(), 0, points);
     let second = match dim {
         1 => vec![(0.0, 1.0)],
