@@ -38,7 +38,7 @@ fn weighted_log_prob(model: &Model, x: &Matrix, weight: &[f32]) -> f64 {
     dot(&log, weight)
 }
 
-/// The gradient of `value` with respect to each tensor of the parameters, along itself and along a random direction.
+/// The gradient of `value` with respect to each tensor of the parameters, along one direction each.
 fn check_parameters(what: &str, model: &Model, gradient: &[f32], value: impl Fn(&Model) -> f64) {
     let whole = norm(gradient);
     assert!(whole > 0.0, "{what}: nothing to compare");
@@ -49,32 +49,37 @@ fn check_parameters(what: &str, model: &Model, gradient: &[f32], value: impl Fn(
         let range = tensor.range();
         let own = &gradient[range.clone()];
         // Parameters that are held, that nothing depends on, or too little to be told from rounding and kinks.
-        if norm(own) < 1e-3 * whole || norm(own) < 10.0 * slack {
+        let tiny = norm(own) < 1e-3 * whole || norm(own) < 10.0 * slack;
+        // The flows' laws check UMNN's tensors one by one.
+        if tiny || (what.starts_with("Umnn") && n % 3 != 0) {
             continue;
         }
-        let free = |(g, r): (&f32, &f32)| if *g == 0.0 { 0.0 } else { *r };
         let random = noise(60 + n as u64).normal(1, own.len());
-        let random: Vec<f32> = own.iter().zip(random.values()).map(free).collect();
-        for direction in [own.to_vec(), random] {
-            let length = norm(&direction);
-            let mut moved = model.clone();
-            let numeric = derivative(|h| {
-                let start = model.parameters();
-                moved.update(&mut |parameters| {
-                    parameters.copy_from_slice(start);
-                    for (p, d) in parameters[range.clone()].iter_mut().zip(&direction) {
-                        *p += h * (f64::from(*d) / length) as f32;
-                    }
-                });
-                value(&moved)
+        let sizes = (norm(own) as f32, norm(random.values()) as f32);
+        // Half along the gradient, half in a random direction; what is held stays.
+        let half = |(&g, r): (&f32, &f32)| match g {
+            0.0 => 0.0,
+            g => g / sizes.0 + r / sizes.1,
+        };
+        let direction: Vec<f32> = own.iter().zip(random.values()).map(half).collect();
+        let length = norm(&direction);
+        let mut moved = model.clone();
+        let numeric = derivative(|h| {
+            let start = model.parameters();
+            moved.update(&mut |parameters| {
+                parameters.copy_from_slice(start);
+                for (p, d) in parameters[range.clone()].iter_mut().zip(&direction) {
+                    *p += h * (f64::from(*d) / length) as f32;
+                }
             });
-            let analytic = dot(own, &direction) / length;
-            assert!(
-                (numeric - analytic).abs() < TOLERANCE * norm(own) + slack,
-                "{what}, {name}: {analytic} or {numeric}, norm {}",
-                norm(own)
-            );
-        }
+            value(&moved)
+        });
+        let analytic = dot(own, &direction) / length;
+        assert!(
+            (numeric - analytic).abs() < TOLERANCE * norm(own) + slack,
+            "{what}, {name}: {analytic} or {numeric}, norm {}",
+            norm(own)
+        );
     }
 }
 
@@ -183,7 +188,11 @@ fn rule(domain: Option<&Domain>, d: usize, points: usize) -> Vec<(f32, f64)> {
 /// ∫ q and −∫ q log q by quadrature.
 fn integrals(case: &Case) -> (f64, f64) {
     let dim = case.symmetric.len();
-    let points = if dim == 1 { 4000 } else { 160 };
+    let points = match dim {
+        1 => 2000,
+        _ if case.base == Base::Uniform => 160,
+        _ => 100,
+    };
     let first = rule(case.domain.as_ref(), 0, points);
     let second = match dim {
         1 => vec![(0.0, 1.0)],
