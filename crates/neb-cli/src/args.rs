@@ -58,6 +58,8 @@ pub(crate) enum Command {
     Sample(Sample),
     /// Do two samples follow the same law?
     Compare(Compare),
+    /// Write a page on a run: a verdict, figures with captions, settings and numbers
+    Report(Report),
     /// Print the settings a training would use, and where each comes from
     Config(Config),
     /// Print a shell's completion script
@@ -138,6 +140,26 @@ pub(crate) struct Compare {
     /// Of these, only the columns of these names
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(crate) columns: Option<Vec<String>>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Report {
+    /// The folder of a run
+    pub(crate) run: PathBuf,
+    /// Rows of the true source, where it is known: x, and y for an example of a posterior
+    #[arg(long, value_name = "FILE")]
+    pub(crate) truth: Option<PathBuf>,
+    /// Observations [default: the file of the fit]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) observations: Option<PathBuf>,
+    /// Simulated pairs [default: the file of the fit]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pairs: Option<PathBuf>,
+    /// File to write; figures go into the folder `figures` beside it [default: report.html in the run]
+    #[arg(short, long, value_name = "FILE.html")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) columns: Columns,
 }
 
 #[derive(Debug, clap::Args)]

@@ -20,6 +20,8 @@ pub(crate) const PARTICLES: &str = "particles.npz";
 pub(crate) const HISTORY: &str = "history.csv";
 /// What was tried and what was kept.
 pub(crate) const SUMMARY: &str = "summary.json";
+/// Calibration of its posteriors, where it was checked.
+pub(crate) const CALIBRATION: &str = "calibration.json";
 
 const FILES: [&str; 6] = [CONFIG, SURROGATE, SOURCE, PARTICLES, HISTORY, SUMMARY];
 

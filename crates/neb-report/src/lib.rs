@@ -34,20 +34,24 @@ mod figure;
 pub mod figures;
 mod histogram;
 mod legend;
+mod page;
 mod panel;
 mod simplify;
 mod style;
 mod svg;
 mod text;
+mod verdict;
 
 pub use axis::Axis;
 pub use column::Column;
 pub use density::{Density1, Density2, Grid, MASSES, common_range, levels};
 pub use figure::{Figure, PngError};
 pub use histogram::{Histogram, Ratio};
+pub use page::{Block, Report, Section, Table};
 pub use panel::{Labels, Panel};
 pub use style::Role;
 pub use svg::{Anchor, Frame, Svg};
+pub use verdict::{Facts, Finding, Level, Verdict, grouped, verdict};
 
 /// The style sheet of a page that holds figures ([`Figure::to_inline`]): light, and dark where the reader prefers it.
 pub fn style_sheet() -> String {

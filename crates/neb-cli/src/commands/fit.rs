@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use super::summary::Finished;
+use super::summary::{DataFiles, Finished};
 use super::{Session, climbing, source, training};
 use crate::args;
 use crate::config::Config;
@@ -68,6 +68,7 @@ pub(crate) fn run(args: &args::Fit, session: Session) -> Result<()> {
         outcome: &outcome,
         x: &pairs.x,
         observations,
+        data: DataFiles::new(&args.pairs, &args.observations, &args.columns),
         seed,
         warnings,
         seconds: started.elapsed().as_secs_f64(),

@@ -6,6 +6,7 @@ mod config;
 mod demo;
 mod fit;
 mod log_prob;
+mod report;
 mod sample;
 mod simulate;
 mod source;
@@ -67,6 +68,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         Command::LogProb(args) => log_prob::run(&args, session),
         Command::Sample(args) => sample::run(&args, session),
         Command::Compare(args) => compare::run(&args, session),
+        Command::Report(args) => report::run(&args, session),
         Command::Config(args) => config::run(&args, session),
         Command::Completions { shell } => {
             let mut script = Vec::new();

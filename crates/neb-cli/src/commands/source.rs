@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use super::summary::Finished;
+use super::summary::{DataFiles, Finished};
 use super::surrogate::quoted;
 use super::{Session, climbing};
 use crate::args;
@@ -62,6 +62,7 @@ pub(crate) fn run(args: &args::Source, session: Session) -> Result<()> {
         outcome: &outcome,
         x: &x,
         observations,
+        data: DataFiles::new(&args.pairs, &args.observations, &args.columns),
         seed,
         warnings,
         seconds: started.elapsed().as_secs_f64(),

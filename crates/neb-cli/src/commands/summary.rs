@@ -8,9 +8,10 @@ use neb::source::{Width, save_source};
 use neb::surrogate::{Report, Surrogate};
 use neb::train::Epoch;
 use neb_data::Array;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Session, climbing, training};
+use crate::args::Columns;
 use crate::files::Group;
 use crate::run_folder::{HISTORY, PARTICLES, PartialRun, SOURCE, SUMMARY};
 
@@ -19,12 +20,37 @@ use crate::run_folder::{HISTORY, PARTICLES, PartialRun, SOURCE, SUMMARY};
 pub(super) struct Summary {
     versions: Versions,
     seed: u64,
+    data: DataFiles,
     rows: Counts,
     surrogate: SurrogateSummary,
     source: SourceSummary,
     warnings: Vec<String>,
     seconds: f64,
     output: PathBuf,
+}
+
+/// The files a run was fitted to, and which of their arrays or columns.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct DataFiles {
+    pub(super) pairs: PathBuf,
+    pub(super) observations: PathBuf,
+    /// What was given as x, if anything.
+    pub(super) x: Option<String>,
+    /// What was given as y, if anything.
+    pub(super) y: Option<String>,
+}
+
+impl DataFiles {
+    /// Files that are found again from another folder.
+    pub(super) fn new(pairs: &Path, observations: &Path, columns: &Columns) -> Self {
+        let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Self {
+            pairs: whole(pairs),
+            observations: whole(observations),
+            x: columns.x.clone(),
+            y: columns.y.clone(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -88,6 +114,7 @@ pub(super) struct Finished<'a> {
     /// x of the pairs.
     pub(super) x: &'a Group,
     pub(super) observations: usize,
+    pub(super) data: DataFiles,
     pub(super) seed: u64,
     pub(super) warnings: Vec<String>,
     pub(super) seconds: f64,
@@ -123,6 +150,7 @@ impl Finished<'_> {
                 neb: env!("CARGO_PKG_VERSION"),
             },
             seed: self.seed,
+            data: self.data,
             rows: Counts {
                 pairs: self.x.values.rows(),
                 observations: self.observations,

@@ -1,0 +1,107 @@
+//! `neb report`: a run as one page, with its figures as files.
+
+mod contents;
+mod history;
+mod material;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use neb::check::Estimate;
+use neb_report::{Figure, Level, Verdict};
+use serde::Serialize;
+
+use super::Session;
+use crate::args;
+use crate::failure::Failure;
+use material::Material;
+
+/// The page in the folder of a run.
+const REPORT: &str = "report.html";
+/// The folder of the figures, beside the page.
+const FIGURES: &str = "figures";
+/// Pixels of a PNG for each of the figure's own.
+const PNG_SCALE: f32 = 2.0;
+
+/// What was written, and the gist of it.
+#[derive(Serialize)]
+pub(super) struct Written {
+    pub(super) report: PathBuf,
+    figures: Vec<PathBuf>,
+    verdict: Verdict,
+    /// Draws of the source, pushed through the surrogate, against the observations.
+    y_auc: Option<Estimate>,
+    /// Draws of the source against the truth.
+    pub(super) x_auc: Option<Estimate>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &args::Report, session: Session) -> Result<()> {
+    let written = write(args, session)?;
+    session.output.result(&written, text)
+}
+
+/// Writes the page and its figures. Those in the folder of the run are replaced, since they follow from it; a page elsewhere only
+/// with --force.
+pub(super) fn write(args: &args::Report, session: Session) -> Result<Written> {
+    let page = args.output.clone().unwrap_or_else(|| args.run.join(REPORT));
+    let material = Material::read(args, session.seed_flag)?;
+    neb_data::check_target(&page, session.force || args.output.is_none())?;
+    let (report, found) = contents::report(&material)?;
+    let folder = page.with_file_name(FIGURES);
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let mut figures = Vec::new();
+    for figure in report.figures() {
+        figures.extend(save(figure, &folder)?);
+    }
+    put(&page, report.to_html().as_bytes())?;
+    Ok(Written {
+        report: page,
+        figures,
+        verdict: report.verdict,
+        y_auc: found.y_auc,
+        x_auc: found.x_auc,
+    })
+}
+
+/// Writes a figure as SVG and as PNG.
+fn save(figure: &Figure, folder: &Path) -> Result<[PathBuf; 2]> {
+    let files = ["svg", "png"].map(|kind| folder.join(format!("{}.{kind}", figure.name)));
+    put(&files[0], figure.to_svg().as_bytes())?;
+    put(&files[1], &figure.to_png(PNG_SCALE)?)?;
+    Ok(files)
+}
+
+fn put(path: &Path, bytes: &[u8]) -> Result<()> {
+    Ok(neb_data::write_atomically(path, true, |file| {
+        file.write_all(bytes)
+    })?)
+}
+
+fn text(written: &Written) -> String {
+    let mut text = format!("{}\n", written.verdict.headline);
+    for finding in &written.verdict.findings {
+        let mark = match finding.level {
+            Level::Good => "ok",
+            Level::Note => "note",
+            Level::Caution => "caution",
+            Level::Problem => "problem",
+        };
+        text.push_str(&format!("  {mark:<8} {}\n", finding.text));
+    }
+    text.push_str(&format!(
+        "\n{}: the page, and {} figures beside it as SVG and PNG",
+        written.report.display(),
+        written.figures.len() / 2
+    ));
+    text
+}
+
+/// The failure where a run cannot be reported on.
+fn unusable(path: &Path, what: impl std::fmt::Display) -> anyhow::Error {
+    Failure::input(
+        format!("{}: {what}", path.display()),
+        "`neb report` needs the folder of a run that `neb fit` or `neb source` finished",
+    )
+}

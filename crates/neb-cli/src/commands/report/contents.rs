@@ -1,0 +1,150 @@
+//! What the page says: checks, figures with captions, tables.
+
+mod pictures;
+mod tables;
+
+use anyhow::Result;
+use neb::check::{CompareOptions, Estimate, Sample, compare};
+use neb::source::Width;
+use neb::{Likelihood, Matrix, Noise, Purpose};
+use neb_report::{Facts, Report, verdict};
+
+use super::material::{Found, Material};
+
+/// Address of the noise of these draws, apart from that of fitting, sampling and simulating with the same seed.
+const STEP: u64 = 1 << 34;
+/// Draws of the source behind the figures.
+const DRAWS: usize = 100_000;
+/// Most rows of a sample that a classifier is given.
+const COMPARED: usize = 20_000;
+
+/// Results that are more than words.
+pub(super) struct Judged {
+    pub(super) y_auc: Option<Estimate>,
+    pub(super) x_auc: Option<Estimate>,
+}
+
+/// Draws of the source and their push-forward.
+struct Draws {
+    x: Matrix,
+    y: Matrix,
+}
+
+impl Draws {
+    fn new(material: &Material) -> Self {
+        let seed = material.seed;
+        let noise = Noise::new(seed, Purpose::SourceSample, STEP);
+        let x = material.source.source().sample(DRAWS, noise);
+        let y = material
+            .surrogate
+            .sample(x.view(), Noise::new(seed, Purpose::DrawY, STEP));
+        Self { x, y }
+    }
+}
+
+/// Judges the run and draws its figures.
+pub(super) fn report(material: &Material) -> Result<(Report, Judged)> {
+    let draws = Draws::new(material);
+    let y_auc = match &material.observations {
+        Found::Here(seen) => Some(auc(&draws.y, seen.values.view().into(), material.seed)?),
+        Found::Absent(_) => None,
+    };
+    let x_auc = match &material.truth {
+        Some(truth) => {
+            let sample = Sample {
+                rows: truth.x.values.view(),
+                weights: truth.weights.as_deref(),
+            };
+            Some(auc(&draws.x, sample, material.seed)?)
+        }
+        None => None,
+    };
+    let verdict = verdict(&facts(material, &draws, y_auc, x_auc));
+    let report = Report {
+        title: format!("Report on the run {}", material.name),
+        verdict,
+        sections: pictures::sections(material, &draws),
+        tables: tables::tables(material, y_auc, x_auc),
+        config: material.config.clone(),
+    };
+    Ok((report, Judged { y_auc, x_auc }))
+}
+
+/// How well a classifier tells as many draws from a sample.
+fn auc(draws: &Matrix, sample: Sample, seed: u64) -> Result<Estimate> {
+    let rows = sample.rows.rows().min(COMPARED);
+    let sample = Sample {
+        rows: sample.rows.slice(0..rows),
+        weights: sample.weights.map(|weights| &weights[..rows]),
+    };
+    let options = CompareOptions {
+        seed,
+        ..CompareOptions::default()
+    };
+    let draws = draws.view().slice(0..rows.min(draws.rows()));
+    Ok(compare(draws, sample, &options)?.auc)
+}
+
+fn facts<'a>(
+    material: &'a Material,
+    draws: &Draws,
+    y_auc: Option<Estimate>,
+    x_auc: Option<Estimate>,
+) -> Facts<'a> {
+    let summary = &material.summary;
+    let winner = &summary.source.winner;
+    let rung = summary
+        .source
+        .rungs
+        .iter()
+        .find(|rung| rung.name == *winner);
+    let outside = match &material.observations {
+        Found::Here(seen) => {
+            let ranges = material.surrogate.y_range();
+            let shares = (0..seen.names.len())
+                .map(|column| share_outside(&seen.values, column, ranges[column]));
+            seen.names.iter().cloned().zip(shares).collect()
+        }
+        Found::Absent(_) => Vec::new(),
+    };
+    let last_gains = material
+        .trainings
+        .iter()
+        .filter(|t| t.stage == "surrogate" && t.name == summary.surrogate.winner)
+        .filter_map(|t| Some((t.name.clone(), t.last_gain()?)))
+        .collect();
+    Facts {
+        surrogate: summary.surrogate.winner.clone(),
+        source: winner.clone(),
+        pairs: summary.rows.pairs,
+        observations: summary.rows.observations,
+        y_auc,
+        x_auc,
+        outside,
+        extrapolated: material.particles.as_ref().map(|particles| {
+            let ranges = crate::commands::climbing::ranges(particles.values.view());
+            let beyond = |row: &usize| {
+                let mut values = draws.x.row(*row).iter().zip(&ranges);
+                values.any(|(value, [low, high])| !(*low..=*high).contains(value))
+            };
+            (0..DRAWS).filter(beyond).count() as f64 / DRAWS as f64
+        }),
+        effective_samples: rung.and_then(|rung| rung.effective_samples),
+        last_gains,
+        widening: match summary.source.width {
+            Some(Width::Noise(scale)) => Some(f64::from(scale)),
+            _ => None,
+        },
+        calibration: material
+            .calibration
+            .as_ref()
+            .map(|calibration| (calibration, &material.x_names[..])),
+        cut_short: Vec::new(),
+    }
+}
+
+/// Share of a column's values outside a range.
+fn share_outside(values: &Matrix, column: usize, [low, high]: [f32; 2]) -> f64 {
+    let outside = |row: &usize| !(low..=high).contains(&values.row(*row)[column]);
+    (0..values.rows()).filter(outside).count() as f64 / values.rows() as f64
+}

@@ -1,0 +1,143 @@
+//! The page: one HTML file with everything in it.
+
+use minijinja::Environment;
+use minijinja::value::Serde;
+use serde::Serialize;
+
+use crate::figure::Figure;
+use crate::style;
+use crate::verdict::Verdict;
+
+/// What is on the page, from top to bottom.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Its title.
+    pub title: String,
+    /// What comes first.
+    pub verdict: Verdict,
+    /// Pictures and words.
+    pub sections: Vec<Section>,
+    /// Numbers: configuration, versions, seeds, timings.
+    pub tables: Vec<Table>,
+    /// The settings, as TOML.
+    pub config: String,
+}
+
+/// A part of the page.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// Its heading.
+    pub heading: String,
+    /// Its contents.
+    pub blocks: Vec<Block>,
+}
+
+/// A picture or words.
+#[derive(Clone, Debug)]
+pub enum Block {
+    /// A figure and its caption.
+    Figure(Figure, String),
+    /// A paragraph.
+    Words(String),
+}
+
+/// A table with a heading; its first row names the columns.
+#[derive(Clone, Debug, Serialize)]
+pub struct Table {
+    /// Its heading.
+    pub heading: String,
+    /// Names of the columns; none for a table of names and values.
+    pub columns: Vec<String>,
+    /// Its rows.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// What the template reads.
+#[derive(Serialize)]
+struct PageContext<'a> {
+    title: &'a str,
+    style: String,
+    verdict: &'a Verdict,
+    sections: Vec<SectionContext>,
+    tables: &'a [Table],
+    config: &'a str,
+}
+
+#[derive(Serialize)]
+struct SectionContext {
+    heading: String,
+    blocks: Vec<BlockContext>,
+}
+
+#[derive(Serialize)]
+struct BlockContext {
+    svg: Option<String>,
+    name: String,
+    width: f64,
+    text: String,
+    number: usize,
+}
+
+impl Report {
+    /// All figures, in their order.
+    pub fn figures(&self) -> impl Iterator<Item = &Figure> {
+        let blocks = self.sections.iter().flat_map(|section| &section.blocks);
+        blocks.filter_map(|block| match block {
+            Block::Figure(figure, _) => Some(figure),
+            Block::Words(_) => None,
+        })
+    }
+
+    /// The page.
+    pub fn to_html(&self) -> String {
+        let mut environment = Environment::new();
+        environment
+            .add_template("page.html", include_str!("page.html"))
+            .expect("the template is correct");
+        let template = environment
+            .get_template("page.html")
+            .expect("it was just added");
+        let mut number = 0;
+        let sections: Vec<SectionContext> = self
+            .sections
+            .iter()
+            .map(|section| SectionContext {
+                heading: section.heading.clone(),
+                blocks: section
+                    .blocks
+                    .iter()
+                    .map(|block| match block {
+                        Block::Figure(figure, caption) => {
+                            number += 1;
+                            BlockContext {
+                                svg: Some(figure.to_inline()),
+                                name: figure.name.clone(),
+                                width: figure.width,
+                                text: caption.clone(),
+                                number,
+                            }
+                        }
+                        Block::Words(words) => BlockContext {
+                            svg: None,
+                            name: String::new(),
+                            width: 0.0,
+                            text: words.clone(),
+                            number: 0,
+                        },
+                    })
+                    .collect(),
+            })
+            .collect();
+        let page = PageContext {
+            title: &self.title,
+            style: style::of_page(),
+            verdict: &self.verdict,
+            sections,
+            tables: &self.tables,
+            config: &self.config,
+        };
+        template
+            .render(Serde(page))
+            .expect("the template knows these values")
+    }
+}
