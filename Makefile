@@ -1,4 +1,4 @@
-# Everything a contributor runs. `make bench` needs Python 3.11 or later and a few GB of disk.
+# Everything a contributor runs. The tests in a browser want Chromium, and are skipped without. `make bench` needs Python 3.11 or later and a few GB of disk.
 
 CARGO ?= cargo
 PYTHON ?= python3
@@ -14,6 +14,7 @@ test:
 	fi
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 	$(PYTHON) -m unittest discover --start-directory bench --verbose
+	$(PYTHON) -m unittest discover --start-directory tests/browser --verbose
 
 lint:
 	$(CARGO) fmt --all --check

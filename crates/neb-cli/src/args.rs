@@ -42,7 +42,7 @@ pub(crate) struct Common {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the method on a built-in problem whose truth is known, and print what was learned
+    /// Run the method on a built-in problem whose truth is known, and report what was learned
     Demo(Demo),
     /// Both stages: learn the surrogate q(y|x) from pairs, then the source q(x) from observations
     Fit(Fit),
@@ -74,6 +74,9 @@ pub(crate) struct Demo {
     /// two-moons, slcp or ik
     #[arg(default_value = "two-moons")]
     pub(crate) problem: String,
+    /// Folder to write: data, run and report [default: neb-demo-PROBLEM]
+    #[arg(short, long, value_name = "RUN")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -142,7 +145,7 @@ pub(crate) struct Compare {
     pub(crate) columns: Option<Vec<String>>,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Report {
     /// The folder of a run
     pub(crate) run: PathBuf,
@@ -262,7 +265,7 @@ pub(crate) struct Config {
 }
 
 /// Which arrays or columns of a file play which part.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Columns {
     /// The arrays or columns that are x, with commas
     #[arg(long, value_name = "NAMES")]
@@ -273,7 +276,7 @@ pub(crate) struct Columns {
 }
 
 /// Where settings come from that are not typed one by one.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct ConfigSource {
     /// Settings as TOML: the keys of `neb config`
     #[arg(long, value_name = "FILE.toml")]

@@ -22,6 +22,14 @@ pub(crate) struct Group {
 }
 
 impl Group {
+    /// Columns called by a letter and their number, from 1.
+    pub(crate) fn numbered(letter: &str, values: Matrix) -> Self {
+        let names = (1..=values.cols())
+            .map(|number| format!("{letter}{number}"))
+            .collect();
+        Self { values, names }
+    }
+
     fn new(table: Table) -> Self {
         let names = table.names().to_vec();
         Self {

@@ -3,9 +3,10 @@
 //! Rows are spread over the cells of a grid (linear binning) and smoothed with a Gaussian kernel. Samples that are drawn on
 //! top of each other are smoothed with the same kernel, so that a difference between them is never one of smoothing.
 //!
-//! The kernel: as narrow as leaves [`ROWS`] effective rows under it at the density that bounds the 68 % region (its noise
-//! there is then about 1/√ROWS), but no wider than Scott's rule, which is right for one normal peak. Narrow
-//! crescents and separate modes, whose deviation says nothing of their width, thus stay narrow.
+//! The kernel: as narrow as leaves so many rows under it, at the density that bounds the 68 % region, as Scott's rule leaves
+//! for a uniform law (so that the noise of a contour does not depend on its shape), but no wider than Scott's rule, which is
+//! right for one normal peak. Narrow crescents and separate modes, whose deviation says nothing of their width, thus stay
+//! narrow.
 //!
 //! The highest-density region of mass p is {x : f(x) ≥ t} with t such that it holds p: cells are taken in the order of
 //! their density until p is reached.
@@ -14,8 +15,6 @@ use crate::column::Column;
 
 /// The masses of the regions that are drawn.
 pub const MASSES: [f64; 3] = [0.68, 0.95, 0.997];
-/// Effective rows under the kernel, in one and in two dimensions.
-const ROWS: [f64; 2] = [1500.0, 500.0];
 /// Cells of a grid in each dimension.
 const CELLS: usize = 240;
 /// The kernel is cut off at so many deviations.
@@ -57,14 +56,16 @@ impl Grid {
     }
 }
 
-/// The range in which nearly all of several columns lie, widened by `margin` times the scale of the first.
-pub fn common_range(columns: &[&Column], margin: f64) -> [f64; 2] {
-    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+/// The range in which nearly all of several columns lie, with room for what a kernel of Scott's width adds to the outermost
+/// contour.
+pub fn common_range(columns: &[&Column]) -> [f64; 2] {
+    let (mut low, mut high, mut room) = (f64::INFINITY, f64::NEG_INFINITY, 0.0f64);
     for column in columns {
-        let [first, last] = column.quantiles([0.0005, 0.9995]);
+        let [first, last] = column.quantiles([0.001, 0.999]);
         (low, high) = (low.min(first), high.max(last));
+        room = room.max(2.6 * column.scale() * column.effective_rows().powf(-1.0 / 6.0));
     }
-    let room = (margin * columns[0].scale()).max(0.02 * (high - low));
+    let room = room.clamp(0.03 * (high - low), 0.3 * (high - low));
     let room = if room > 0.0 {
         room
     } else {
@@ -109,7 +110,7 @@ impl Density1 {
             let density = Self::estimate(column, grid, width);
             let level = levels(&density.values, [MASSES[0]])[0];
             let under = 2.0 * std::f64::consts::PI.sqrt() * width * rows * level;
-            under >= ROWS[0]
+            under >= 1.1 * rows.powf(0.8)
         })
     }
 }
@@ -172,7 +173,8 @@ impl Density2 {
             let widths = scott.map(|width| part * width);
             let density = Self::estimate(columns, grids, widths);
             let level = levels(&density.values, [MASSES[0]])[0];
-            4.0 * std::f64::consts::PI * widths[0] * widths[1] * rows * level >= ROWS[1]
+            4.0 * std::f64::consts::PI * widths[0] * widths[1] * rows * level
+                >= rows.powf(2.0 / 3.0)
         });
         scott.map(|width| part * width)
     }

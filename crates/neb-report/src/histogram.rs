@@ -58,7 +58,7 @@ impl Histogram {
     }
 
     /// Edges of bins of equal width over the range in which nearly all of a column lies: bins of Freedman and Diaconis' width,
-    /// at least 12 and at most 50 of them.
+    /// at least 12 and at most 36 of them.
     pub fn edges_for(column: &Column) -> Vec<f64> {
         let [low, first, last, high] = column.quantiles([0.001, 0.25, 0.75, 0.999]);
         let (low, high) = if high > low {
@@ -67,7 +67,7 @@ impl Histogram {
             (low - 0.5, low + 0.5)
         };
         let width = 2.0 * (last - first) * column.effective_rows().powf(-1.0 / 3.0);
-        let bins = ((high - low) / width).round().clamp(12.0, 50.0);
+        let bins = ((high - low) / width).round().clamp(12.0, 36.0);
         let bins = if bins.is_nan() { 12.0 } else { bins };
         let step = (high - low) / bins;
         (0..=bins as usize)

@@ -18,6 +18,8 @@ pub(crate) enum Key {
     /// A line on a filled area.
     Filled(Role),
     /// A dot with an error bar.
+    Bar(Role),
+    /// A dot alone.
     Dot(Role),
     /// A dot on crossed lines.
     Cross(Role),
@@ -69,7 +71,8 @@ impl Entry {
                 svg.rect(&role.fill(), area);
                 svg.path(&role.line(), &across, false);
             }
-            Key::Dot(role) => {
+            Key::Dot(role) => svg.circle(&role.dot(), [x + 0.5 * SAMPLE, y], 3.0),
+            Key::Bar(role) => {
                 let middle = x + 0.5 * SAMPLE;
                 svg.line(&role.dot(), [middle, y - 6.0], [middle, y + 6.0]);
                 svg.circle(&role.dot(), [middle, y], 2.4);

@@ -3,9 +3,13 @@
 use crate::axis::Axis;
 use crate::style::Role;
 use crate::svg::{Anchor, Frame, Svg};
+use crate::text;
 
 /// Space between an axis and its tick labels.
 const GAP: f64 = 5.0;
+
+/// How far a number may stick out beyond its panel: less than half the space between panels.
+const OVERHANG: f64 = 4.0;
 
 /// Two axes in a frame.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +83,10 @@ impl Panel {
         for (tick, label) in self.x.ticks(self.x_count()) {
             let place = self.at(tick, self.y.low)[0];
             svg.line("nb-axis", [place, bottom], [place, bottom + 3.5]);
-            if labels != Labels::None {
+            let half = 0.5 * text::width(&label);
+            let fits = place - half > self.frame.x - OVERHANG
+                && place + half < self.frame.right() + OVERHANG;
+            if labels != Labels::None && fits {
                 svg.text("nb-tick", [place, bottom + 15.0], Anchor::Middle, &label);
             }
         }

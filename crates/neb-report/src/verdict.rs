@@ -12,7 +12,7 @@ const FAR: f64 = 0.55;
 /// Kolmogorov-Smirnov distance from which posteriors are badly calibrated, whatever the number of events.
 const BADLY_CALIBRATED: f64 = 0.15;
 /// Held-out loss that the last tenth of a training may still gain.
-const STILL_GAINING: f64 = 0.01;
+const STILL_GAINING: f64 = 0.02;
 /// Widening, in deviations of y, from which structure of the source is lost.
 const WIDE: f64 = 0.2;
 
@@ -226,7 +226,7 @@ fn extrapolated(facts: &Facts) -> Option<Finding> {
     let share = facts.extrapolated?;
     let level = outside_level(share)?;
     (level > Level::Note).then(|| Finding {
-        level,
+        level: Level::Caution,
         text: format!(
             "{} of the source lies outside the range of the simulated x, where the surrogate extrapolates; simulate with a \
              wider proposal.",

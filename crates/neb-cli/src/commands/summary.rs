@@ -124,6 +124,26 @@ pub(super) struct Finished<'a> {
 impl Finished<'_> {
     /// Writes everything but settings and surrogate, moves the run to its place, and says what was found.
     pub(super) fn write(self, run: PartialRun, session: Session) -> Result<()> {
+        let summary = self.save(run, session)?;
+        session.output.result(&summary, |summary| {
+            let tried = self.stage1.map(|report| training::table(report) + "\n");
+            format!(
+                "{}{}\n\n{}: {} and {}, from {} pairs and {} observations, seed {}, {:.1} s",
+                tried.unwrap_or_default(),
+                climbing::table(&self.outcome.report),
+                summary.output.display(),
+                summary.surrogate.winner,
+                summary.source.winner,
+                summary.rows.pairs,
+                summary.rows.observations,
+                summary.seed,
+                summary.seconds
+            )
+        })
+    }
+
+    /// The same without a word but warnings.
+    pub(super) fn save(&self, run: PartialRun, session: Session) -> Result<Summary> {
         let outcome = self.outcome;
         save_source(&outcome.source, &self.x.names, &run.path(SOURCE))?;
         let weights = &outcome.particles.weights[..];
@@ -141,7 +161,7 @@ impl Finished<'_> {
         run.write(HISTORY, &history(self.stage1, outcome))?;
 
         let (stage1, report) = (self.stage1, &outcome.report);
-        let mut warnings = self.warnings;
+        let mut warnings = self.warnings.clone();
         let of_rungs = climbing::warnings(report);
         climbing::warn(&of_rungs, session);
         warnings.extend(of_rungs);
@@ -150,7 +170,7 @@ impl Finished<'_> {
                 neb: env!("CARGO_PKG_VERSION"),
             },
             seed: self.seed,
-            data: self.data,
+            data: self.data.clone(),
             rows: Counts {
                 pairs: self.x.values.rows(),
                 observations: self.observations,
@@ -170,21 +190,7 @@ impl Finished<'_> {
         let text = serde_json::to_string_pretty(&summary)?;
         run.write(SUMMARY, &format!("{text}\n"))?;
         run.finish()?;
-        session.output.result(&summary, |summary| {
-            let tried = stage1.map(|report| training::table(report) + "\n");
-            format!(
-                "{}{}\n\n{}: {} and {}, from {} pairs and {} observations, seed {}, {:.1} s",
-                tried.unwrap_or_default(),
-                climbing::table(report),
-                summary.output.display(),
-                summary.surrogate.winner,
-                summary.source.winner,
-                summary.rows.pairs,
-                summary.rows.observations,
-                summary.seed,
-                summary.seconds
-            )
-        })
+        Ok(summary)
     }
 }
 

@@ -13,6 +13,7 @@ fn help_names_every_command_and_every_option_all_share() {
         "fit",
         "source",
         "compare",
+        "report",
         "simulate",
         "surrogate",
         "log-prob",

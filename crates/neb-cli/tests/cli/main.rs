@@ -3,6 +3,7 @@
 mod bad_input;
 mod commands;
 mod folder;
+mod report;
 #[cfg(unix)]
 mod resume;
 mod stage2;

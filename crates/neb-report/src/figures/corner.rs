@@ -44,7 +44,7 @@ pub struct CornerSample<'a> {
 }
 
 const LEFT: f64 = 62.0;
-const BELOW: f64 = 46.0;
+const BELOW: f64 = 32.0;
 const GAP: f64 = 9.0;
 
 /// What is known of one column.
@@ -71,17 +71,17 @@ impl<'a> Dimension<'a> {
             .filter(|(sample, _)| sample.contours)
             .map(|(_, column)| column)
             .collect();
-        let [mut low, mut high] = common_range(&shown, 0.3);
+        let [mut low, mut high] = common_range(&shown);
         if let Some((mark, _)) = corner.mark {
             let value = f64::from(mark[number]);
             let room = 0.04 * (high - low);
             (low, high) = (low.min(value - room), high.max(value + room));
         }
-        let room = 0.5 * (high - low);
+        let room = 0.1 * (high - low);
         Self {
             name: &corner.columns[number],
             columns,
-            grid: Grid::new(low - 0.2 * room, high + 0.2 * room),
+            grid: Grid::new(low - room, high + room),
             axis: Axis::new(low, high),
         }
     }

@@ -46,7 +46,7 @@ const GAP: f64 = 8.0;
 pub fn push_forward(data: &PushForward) -> Figure {
     let count = data.columns.len();
     let mut entries = vec![
-        Entry::new(Key::Dot(Role::Observed), "observations"),
+        Entry::new(Key::Bar(Role::Observed), "observations"),
         Entry::new(Key::Filled(Role::Learned), data.model_label),
     ];
     if let Some(overlay) = &data.overlay {

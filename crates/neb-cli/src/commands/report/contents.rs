@@ -1,6 +1,7 @@
 //! What the page says: checks, figures with captions, tables.
 
 mod pictures;
+mod posterior;
 mod tables;
 
 use anyhow::Result;

@@ -1,7 +1,7 @@
 //! The figures of a report, each with a caption that says what is drawn, from how many rows, and what to look for.
 
+use neb::Matrix;
 use neb::check::Sample;
-use neb::{Likelihood, Matrix};
 use neb_report::figures::{
     Corner, CornerSample, Curve, CurvePanel, Curves, MOST_COLUMNS, Overlay, PushForward,
     calibration, corner, curves, push_forward, rank_histograms,
@@ -10,12 +10,8 @@ use neb_report::{Block, Column, Role, Section, grouped};
 
 use super::super::history::{Epoch, Training};
 use super::super::material::{Found, Material, Truth};
-use super::{DRAWS, Draws};
+use super::{DRAWS, Draws, posterior};
 
-/// Effective draws a posterior needs to be drawn.
-const POSTERIOR_DRAWS: f64 = 300.0;
-/// Rows of the truth that are tried as an example.
-const EXAMPLES: usize = 20;
 /// Effective samples below which a gradient is mostly noise.
 const FEWEST_EFFECTIVE: f64 = 10.0;
 
@@ -31,7 +27,7 @@ pub(super) fn sections(material: &Material, draws: &Draws) -> Vec<Section> {
             vec![observations(material, draws)],
         ),
         section("The learned source", vec![source(material, draws)]),
-        section("Posteriors", posteriors(material, draws)),
+        section("Posteriors", posteriors(material)),
         section("Training", training(material)),
     ]
 }
@@ -148,7 +144,7 @@ fn weighted(truth: &Truth) -> Sample<'_> {
     }
 }
 
-fn posteriors(material: &Material, draws: &Draws) -> Vec<Block> {
+fn posteriors(material: &Material) -> Vec<Block> {
     let mut blocks = Vec::new();
     match &material.calibration {
         Some(found) => {
@@ -183,88 +179,9 @@ fn posteriors(material: &Material, draws: &Draws) -> Vec<Block> {
         .as_ref()
         .and_then(|truth| Some((truth, truth.y.as_ref()?)))
     {
-        blocks.push(example(material, draws, truth, y));
+        blocks.push(posterior::example(material, truth, y));
     }
     blocks
-}
-
-/// The posterior of one event of the truth: draws of the source, weighted by q(y|x).
-fn example(material: &Material, draws: &Draws, truth: &Truth, y: &Matrix) -> Block {
-    let rows = y.rows().min(EXAMPLES);
-    let found = (0..rows)
-        .map(|row| (row, posterior_weights(material, draws, y, row)))
-        .find(|(_, weights)| effective(weights) >= POSTERIOR_DRAWS);
-    let Some((row, weights)) = found else {
-        return Block::Words(format!(
-            "No posterior is drawn: with {} draws of the source weighted by q(y|x), none of the first {rows} events of the truth has {POSTERIOR_DRAWS} \
-             effective draws. `neb posterior` has methods for such narrow posteriors.",
-            grouped(DRAWS)
-        ));
-    };
-    let kept: Vec<u32> = (0..weights.len() as u32)
-        .filter(|&draw| weights[draw as usize] > 0.0)
-        .collect();
-    let x = draws.x.view().gather(&kept);
-    let weights: Vec<f32> = kept.iter().map(|&draw| weights[draw as usize]).collect();
-    let figure = corner(&Corner {
-        name: "posterior",
-        title: "Posterior of one event with its true x",
-        columns: &material.x_names,
-        samples: vec![CornerSample {
-            label: "posterior",
-            role: Role::Learned,
-            sample: Sample::weighted(x.view(), &weights),
-            contours: true,
-        }],
-        mark: Some((truth.x.values.row(row), "true x")),
-    });
-    let values: Vec<String> = y
-        .row(row)
-        .iter()
-        .map(|value| format!("{value:.3}"))
-        .collect();
-    let caption = format!(
-        "The posterior of row {} of the truth (y = {}), from {} draws of the source weighted by q(y|x), {:.0} of them effective; the cross \
-         is the x it was simulated from. The true x should lie outside the 95 % region of a pair in one of twenty events; one \
-         event alone proves nothing.",
-        row + 1,
-        values.join(", "),
-        grouped(DRAWS),
-        effective(&weights)
-    );
-    Block::Figure(figure, caption)
-}
-
-/// q(y|x) of every draw, over the greatest.
-fn posterior_weights(material: &Material, draws: &Draws, y: &Matrix, row: usize) -> Vec<f32> {
-    let mut logs = Matrix::zeros(1, DRAWS);
-    let y = y.view().slice(row..row + 1);
-    material
-        .surrogate
-        .log_prob_pairs(y, draws.x.view(), logs.view_mut());
-    let greatest = logs
-        .row(0)
-        .iter()
-        .copied()
-        .fold(f32::NEG_INFINITY, f32::max);
-    let weight = |log: &f32| {
-        let below = log - greatest;
-        if below > -20.0 { below.exp() } else { 0.0 }
-    };
-    logs.row(0).iter().map(weight).collect()
-}
-
-fn effective(weights: &[f32]) -> f64 {
-    let (mut sum, mut square) = (0.0, 0.0);
-    for weight in weights.iter().map(|&weight| f64::from(weight)) {
-        sum += weight;
-        square += weight * weight;
-    }
-    if square > 0.0 {
-        sum * sum / square
-    } else {
-        0.0
-    }
 }
 
 fn training(material: &Material) -> Vec<Block> {
@@ -306,7 +223,7 @@ fn training(material: &Material) -> Vec<Block> {
         let pairs = grouped(material.summary.rows.pairs);
         let caption = format!(
             "Stage 1: mean −log q(y|x) of each surrogate over the training and the held-out part of the {pairs} pairs, in standardised \
-             units; the dot is the state that was kept. A held-out loss that rises while the training loss falls means too many \
+             units, with the noise added to y in training but not in the held-out loss; the dot is the state that was kept. A held-out loss that rises while the training loss falls means too many \
              epochs or too few pairs; one that still falls at the end, too few epochs. First epochs may lie above the panel."
         );
         blocks.push(Block::Figure(figure, caption));
