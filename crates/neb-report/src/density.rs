@@ -16,7 +16,7 @@ use crate::column::Column;
 /// The masses of the regions that are drawn.
 pub const MASSES: [f64; 3] = [0.68, 0.95, 0.997];
 /// Cells of a grid in each dimension.
-const CELLS: usize = 240;
+const CELLS: usize = 320;
 /// The kernel is cut off at so many deviations.
 const REACH: f64 = 4.0;
 /// Widths of the kernel that are tried, as parts of Scott's.

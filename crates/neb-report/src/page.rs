@@ -1,11 +1,12 @@
 //! The page: one HTML file with everything in it.
 
-use minijinja::Environment;
 use minijinja::value::Serde;
+use minijinja::{Environment, Value};
 use serde::Serialize;
 
 use crate::figure::Figure;
 use crate::style;
+use crate::svg::escape;
 use crate::verdict::Verdict;
 
 /// What is on the page, from top to bottom.
@@ -46,6 +47,8 @@ pub enum Block {
 pub struct Table {
     /// Its heading.
     pub heading: String,
+    /// Words above it; may be empty.
+    pub note: String,
     /// Names of the columns; none for a table of names and values.
     pub columns: Vec<String>,
     /// Its rows.
@@ -91,6 +94,9 @@ impl Report {
     /// The page.
     pub fn to_html(&self) -> String {
         let mut environment = Environment::new();
+        environment.add_filter("words", |text: String| {
+            Value::from_safe_string(words(&text))
+        });
         environment
             .add_template("page.html", include_str!("page.html"))
             .expect("the template is correct");
@@ -140,4 +146,18 @@ impl Report {
             .render(Serde(page))
             .expect("the template knows these values")
     }
+}
+
+/// Text as HTML, with what stands between backticks as code.
+fn words(text: &str) -> String {
+    let mut html = String::new();
+    for (number, part) in text.split('`').enumerate() {
+        let part = escape(part);
+        if number % 2 == 1 {
+            html.push_str(&format!("<code>{part}</code>"));
+        } else {
+            html.push_str(&part);
+        }
+    }
+    html
 }

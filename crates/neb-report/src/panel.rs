@@ -8,8 +8,8 @@ use crate::text;
 /// Space between an axis and its tick labels.
 const GAP: f64 = 5.0;
 
-/// How far a number may stick out beyond its panel: less than half the space between panels.
-const OVERHANG: f64 = 4.0;
+/// How far a number may stick out beyond its panel where nothing is beside it.
+const OVERHANG: f64 = 14.0;
 
 /// Two axes in a frame.
 #[derive(Clone, Copy, Debug)]
@@ -79,13 +79,18 @@ impl Panel {
 
     /// Ticks, numbers and name of the horizontal axis.
     pub fn x_labels(&self, svg: &mut Svg, labels: Labels) {
+        self.x_labels_within(svg, labels, OVERHANG);
+    }
+
+    /// The same without numbers that would stick out by more than so many pixels, for panels close to each other.
+    pub fn x_labels_within(&self, svg: &mut Svg, labels: Labels, overhang: f64) {
         let bottom = self.frame.bottom();
         for (tick, label) in self.x.ticks(self.x_count()) {
             let place = self.at(tick, self.y.low)[0];
             svg.line("nb-axis", [place, bottom], [place, bottom + 3.5]);
             let half = 0.5 * text::width(&label);
-            let fits = place - half > self.frame.x - OVERHANG
-                && place + half < self.frame.right() + OVERHANG;
+            let fits = place - half > self.frame.x - overhang
+                && place + half < self.frame.right() + overhang;
             if labels != Labels::None && fits {
                 svg.text("nb-tick", [place, bottom + 15.0], Anchor::Middle, &label);
             }

@@ -48,7 +48,7 @@ pub struct Verdict {
     pub headline: String,
     /// What was fitted.
     pub fitted: String,
-    /// What was found, the gravest first.
+    /// What was found: problems, cautions, what is good, notes.
     pub findings: Vec<Finding>,
 }
 
@@ -98,8 +98,14 @@ pub fn verdict(facts: &Facts) -> Verdict {
         text: reason.clone(),
     });
     findings.extend(cut);
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
-    let level = findings[0].level;
+    let level = findings.iter().map(|finding| finding.level).max();
+    let level = level.unwrap_or(Level::Note);
+    findings.sort_by_key(|finding| match finding.level {
+        Level::Problem => 0,
+        Level::Caution => 1,
+        Level::Good => 2,
+        Level::Note => 3,
+    });
     Verdict {
         level,
         headline: headline(level, facts).to_owned(),

@@ -206,6 +206,7 @@ fn the_page_holds_everything_and_fetches_nothing() {
         }],
         tables: vec![Table {
             heading: "Numbers".to_owned(),
+            note: "By `neb`".to_owned(),
             columns: vec!["name".to_owned()],
             rows: vec![vec!["<b>".to_owned()]],
         }],
@@ -221,6 +222,7 @@ fn the_page_holds_everything_and_fetches_nothing() {
         "A &lt;run&gt;",
         "&lt;b&gt;",
         "seed = 1",
+        "By <code>neb</code>",
         "Nothing else.",
         "not at hand",
     ] {

@@ -21,6 +21,8 @@ use material::Material;
 const REPORT: &str = "report.html";
 /// The folder of the figures, beside the page.
 const FIGURES: &str = "figures";
+/// The formats of a figure.
+const KINDS: [&str; 2] = ["svg", "png"];
 /// Pixels of a PNG for each of the figure's own.
 const PNG_SCALE: f32 = 2.0;
 
@@ -51,6 +53,7 @@ pub(super) fn write(args: &args::Report, session: Session) -> Result<Written> {
     let (report, found) = contents::report(&material)?;
     let folder = page.with_file_name(FIGURES);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    clear(&folder)?;
     let mut figures = Vec::new();
     for figure in report.figures() {
         figures.extend(save(figure, &folder)?);
@@ -65,9 +68,22 @@ pub(super) fn write(args: &args::Report, session: Session) -> Result<Written> {
     })
 }
 
+/// Removes the figures of an earlier report, of which this one may lack some.
+fn clear(folder: &Path) -> Result<()> {
+    for name in contents::FIGURES {
+        for kind in KINDS {
+            let file = folder.join(format!("{name}.{kind}"));
+            if file.exists() {
+                fs::remove_file(&file).with_context(|| file.display().to_string())?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Writes a figure as SVG and as PNG.
 fn save(figure: &Figure, folder: &Path) -> Result<[PathBuf; 2]> {
-    let files = ["svg", "png"].map(|kind| folder.join(format!("{}.{kind}", figure.name)));
+    let files = KINDS.map(|kind| folder.join(format!("{}.{kind}", figure.name)));
     put(&files[0], figure.to_svg().as_bytes())?;
     put(&files[1], &figure.to_png(PNG_SCALE)?)?;
     Ok(files)

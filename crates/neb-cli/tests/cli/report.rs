@@ -70,6 +70,9 @@ fn the_truth_adds_its_auc_and_a_posterior() {
     let text = page(&folder, "run/report.html");
     assert!(text.contains("400 rows of the truth"));
     assert!(shows(&text, "posterior"));
+    assert!(folder.path("run/figures/posterior.svg").exists());
+    folder.succeed("report run");
+    assert!(!folder.path("run/figures/posterior.svg").exists());
 }
 
 /// Data that are gone are said to be gone, and what needs them is left out.

@@ -118,14 +118,12 @@ pub fn corner(corner: &Corner) -> Figure {
                 below(&mut svg, corner, pair, [column, row], frame, fewest)
             };
             let name = |number: usize| dimensions[number].name;
-            panel.x_labels(
-                &mut svg,
-                if row + 1 == dims {
-                    Labels::Named(name(column))
-                } else {
-                    Labels::None
-                },
-            );
+            let x_labels = if row + 1 == dims {
+                Labels::Named(name(column))
+            } else {
+                Labels::None
+            };
+            panel.x_labels_within(&mut svg, x_labels, 0.5 * GAP);
             match (column, row) {
                 (c, r) if c == r => {}
                 (0, _) => panel.y_labels(&mut svg, Labels::Named(name(row)), LEFT - 14.0),

@@ -12,6 +12,17 @@ use neb_report::{Facts, Report, verdict};
 
 use super::material::{Found, Material};
 
+/// The figures a report may have.
+pub(super) const FIGURES: [&str; 8] = [
+    "push-forward",
+    "source",
+    "calibration",
+    "ranks",
+    "posterior",
+    "training-surrogate",
+    "training-source",
+    "effective-samples",
+];
 /// Address of the noise of these draws, apart from that of fitting, sampling and simulating with the same seed.
 const STEP: u64 = 1 << 34;
 /// Draws of the source behind the figures.

@@ -1,7 +1,7 @@
 //! The posterior of one event of the truth, by importance: draws of the source, weighted by q(y|x).
 
 use neb::check::Sample;
-use neb::{Likelihood, Matrix, Noise, Purpose};
+use neb::{Likelihood, Matrix, Noise, Purpose, Rows};
 use neb_report::figures::{Corner, CornerSample, corner};
 use neb_report::{Block, Role, grouped};
 
@@ -14,6 +14,9 @@ const CHUNKS: usize = 30;
 /// Effective draws that are enough, and that are needed.
 const ENOUGH: f64 = 5000.0;
 const NEEDED: f64 = 200.0;
+/// Rows of the truth that are looked at, and the effective draws of one chunk that promise enough of all.
+const ROWS: usize = 50;
+const PROMISING: f64 = 10.0;
 /// Draws whose log-weight is so much below the greatest are left out.
 const NEGLIGIBLE: f32 = 18.0;
 
@@ -27,22 +30,26 @@ struct Posterior {
 
 impl Posterior {
     /// Draws until there are enough effective draws, or the budget is spent.
-    fn draw(material: &Material, y: &Matrix, row: usize) -> Self {
+    fn draw(material: &Material, y: Rows) -> Self {
         let mut posterior = Self::default();
-        let y = y.view().slice(row..row + 1);
         for chunk in 0..CHUNKS {
-            let noise = Noise::new(material.seed, Purpose::Posterior, STEP + chunk as u64);
-            let x = material.source.source().sample(CHUNK, noise);
-            let mut logs = Matrix::zeros(1, CHUNK);
-            material
-                .surrogate
-                .log_prob_pairs(y, x.view(), logs.view_mut());
-            posterior.add(&x, logs.row(0));
-            if posterior.effective() >= ENOUGH {
+            posterior.add_chunk(material, y, chunk);
+            let hopeless = chunk == 0 && posterior.effective() < PROMISING;
+            if hopeless || posterior.effective() >= ENOUGH {
                 break;
             }
         }
         posterior
+    }
+
+    fn add_chunk(&mut self, material: &Material, y: Rows, chunk: usize) {
+        let noise = Noise::new(material.seed, Purpose::Posterior, STEP + chunk as u64);
+        let x = material.source.source().sample(CHUNK, noise);
+        let mut logs = Matrix::zeros(1, CHUNK);
+        material
+            .surrogate
+            .log_prob_pairs(y, x.view(), logs.view_mut());
+        self.add(&x, logs.row(0));
     }
 
     fn add(&mut self, x: &Matrix, logs: &[f32]) {
@@ -77,18 +84,20 @@ impl Posterior {
     }
 }
 
-/// The posterior of the first row of the truth, with the x it was simulated from.
+/// The posterior of the first row of the truth that can be drawn so, with the x it was simulated from.
 pub(super) fn example(material: &Material, truth: &Truth, y: &Matrix) -> Block {
-    let row = 0;
-    let posterior = Posterior::draw(material, y, row);
-    let (drawn, effective) = (grouped(posterior.drawn), posterior.effective());
-    if effective < NEEDED {
+    let rows = y.rows().min(ROWS);
+    let found = (0..rows)
+        .map(|row| (row, Posterior::draw(material, y.view().slice(row..row + 1))))
+        .find(|(_, posterior)| posterior.effective() >= NEEDED);
+    let Some((row, posterior)) = found else {
         return Block::Words(format!(
-            "The posterior of row {} of the truth is not drawn: of {drawn} draws of the source weighted by q(y|x), only {effective:.0} are effective. \
-             `neb posterior` has methods for such narrow posteriors.",
-            row + 1
+            "No posterior is drawn: those of the first {rows} rows of the truth are so narrow that of {} draws of the source, weighted by \
+             q(y|x), fewer than {NEEDED} are effective. `neb posterior` has methods for them.",
+            grouped(CHUNK * CHUNKS)
         ));
-    }
+    };
+    let (drawn, effective) = (grouped(posterior.drawn), posterior.effective());
     let x = Matrix::from_vec(posterior.x.clone(), material.x_names.len());
     let weights = posterior.weights();
     let figure = corner(&Corner {
@@ -106,7 +115,7 @@ pub(super) fn example(material: &Material, truth: &Truth, y: &Matrix) -> Block {
     let values = y.row(row).iter().map(|value| format!("{value:.3}"));
     let values: Vec<String> = values.collect();
     let caption = format!(
-        "The posterior of row {} of the truth (y = {}), from {drawn} draws of the source weighted by q(y|x), {effective:.0} of them effective; the \
+        "The posterior of row {} of the truth (y = {}), the first whose posterior is not too narrow for it, from {drawn} draws of the source weighted by q(y|x), {effective:.0} of them effective; the \
          cross is the x it was simulated from. The true x lies outside the 95 % region of a pair in one of twenty events; one event \
          alone proves nothing.",
         row + 1,

@@ -1,7 +1,7 @@
 //! Numbers of a run: what was tried, what it scored, versions, seeds, timings.
 
 use neb::check::Estimate;
-use neb_report::Table;
+use neb_report::{Table, grouped};
 
 use super::super::material::{Found, Material};
 use super::{COMPARED, DRAWS};
@@ -26,9 +26,9 @@ fn facts(material: &Material) -> Table {
         row("neb of this report", env!("CARGO_PKG_VERSION")),
         row("seed of the fit", summary.seed),
         row("seed of this report", material.seed),
-        row("simulated pairs", summary.rows.pairs),
-        row("observations", summary.rows.observations),
-        row("draws behind the figures", DRAWS),
+        row("simulated pairs", grouped(summary.rows.pairs)),
+        row("observations", grouped(summary.rows.observations)),
+        row("draws behind the figures", grouped(DRAWS)),
         row("seconds of the fit", format!("{:.1}", summary.seconds)),
     ];
     if let Some(data) = &summary.data {
@@ -49,6 +49,7 @@ fn facts(material: &Material) -> Table {
     }
     Table {
         heading: "Data, versions, seeds and timings".to_owned(),
+        note: String::new(),
         columns: Vec::new(),
         rows,
     }
@@ -71,7 +72,11 @@ fn comparisons(y_auc: Option<Estimate>, x_auc: Option<Estimate>) -> Table {
         ("x of the source against the truth", x_auc),
     ];
     Table {
-        heading: format!("Classifier tests (at most {COMPARED} rows each)"),
+        heading: "Classifier tests".to_owned(),
+        note: format!(
+            "Boosted trees, scored on rows they have not seen; as many draws as rows, at most {}.",
+            grouped(COMPARED)
+        ),
         columns: ["samples", "AUC", "error", "if nothing differs"]
             .map(str::to_owned)
             .to_vec(),
@@ -102,6 +107,7 @@ fn surrogates(material: &Material) -> Table {
     ];
     Table {
         heading: "Stage 1: the surrogates that were tried".to_owned(),
+        note: String::new(),
         columns: columns.map(str::to_owned).to_vec(),
         rows: summary
             .tried
@@ -135,7 +141,8 @@ fn rungs(material: &Material) -> Table {
         value.map_or("–".to_owned(), |value| format!("{value:.digits$}"))
     };
     Table {
-        heading: format!("Stage 2: the sources that were tried. {}", summary.reason),
+        heading: "Stage 2: the sources that were tried".to_owned(),
+        note: summary.reason.clone(),
         columns: columns.map(str::to_owned).to_vec(),
         rows: summary
             .rungs
