@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use neb::Matrix;
 use neb::check::Calibration;
-use neb::source::Width;
-use neb::source::ladder::Fitted;
+use neb::source::{Model, Width};
+
 use neb::surrogate::Surrogate;
 use neb_data::{Dataset, Selection};
 use serde::Deserialize;
@@ -26,7 +26,7 @@ pub(super) struct Material {
     pub(super) trainings: Vec<Training>,
     pub(super) config: String,
     pub(super) surrogate: Surrogate,
-    pub(super) source: Fitted,
+    pub(super) source: Model,
     /// Names of the columns of x.
     pub(super) x_names: Vec<String>,
     /// x of the pairs.
