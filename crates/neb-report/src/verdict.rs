@@ -79,8 +79,8 @@ pub struct Facts<'a> {
     pub widening: Option<f64>,
     /// Calibration of the posteriors, and the names of the columns of x.
     pub calibration: Option<(&'a Calibration, &'a [String])>,
-    /// Why the run or a check ended before it was finished.
-    pub cut_short: Vec<String>,
+    /// What else the run warned of, such as a budget that was reached.
+    pub warnings: Vec<String>,
 }
 
 /// Judges a run.
@@ -93,11 +93,11 @@ pub fn verdict(facts: &Facts) -> Verdict {
     findings.extend(calibrated(facts));
     findings.extend(trained(facts));
     findings.extend(widened(facts));
-    let cut = facts.cut_short.iter().map(|reason| Finding {
+    let warnings = facts.warnings.iter().map(|warning| Finding {
         level: Level::Caution,
-        text: reason.clone(),
+        text: warning.clone(),
     });
-    findings.extend(cut);
+    findings.extend(warnings);
     let level = findings.iter().map(|finding| finding.level).max();
     let level = level.unwrap_or(Level::Note);
     findings.sort_by_key(|finding| match finding.level {

@@ -1,5 +1,7 @@
 //! Every figure, made of small samples: well-formed, styled, the same each time, and with text in its pixels.
 
+use std::sync::OnceLock;
+
 use neb::check::{Calibration, CalibrationOptions, Posteriors, Sample, calibrate};
 use neb::{Matrix, Noise, Purpose};
 use neb_report::figures::{
@@ -100,7 +102,13 @@ fn calibrated(columns: usize) -> Calibration {
     calibrate(posteriors, &CalibrationOptions::default()).unwrap()
 }
 
-fn all() -> Vec<Figure> {
+/// Every figure, made once for all tests.
+fn all() -> &'static [Figure] {
+    static ALL: OnceLock<Vec<Figure>> = OnceLock::new();
+    ALL.get_or_init(make_all)
+}
+
+fn make_all() -> Vec<Figure> {
     let checked = calibrated(3);
     vec![
         corner_of("corner-1", 1, ""),
@@ -168,7 +176,7 @@ fn every_class_has_a_style() {
 
 #[test]
 fn the_same_data_give_the_same_bytes() {
-    for (first, second) in all().iter().zip(all()) {
+    for (first, second) in all().iter().zip(make_all()) {
         assert_eq!(first.to_svg(), second.to_svg());
     }
     let figure = corner_of("corner-2", 2, "");
@@ -199,8 +207,8 @@ fn the_page_holds_everything_and_fetches_nothing() {
         sections: vec![Section {
             heading: "Pictures".to_owned(),
             blocks: all()
-                .into_iter()
-                .map(|figure| Block::Figure(figure, "What is drawn & why".to_owned()))
+                .iter()
+                .map(|figure| Block::Figure(figure.clone(), "What is drawn & why".to_owned()))
                 .chain([Block::Words("Nothing else.".to_owned())])
                 .collect(),
         }],

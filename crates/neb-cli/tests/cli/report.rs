@@ -145,3 +145,10 @@ fn what_is_no_run_has_no_report() {
     folder.refused("report empty", &["empty", "no run"]);
     folder.refused("report nowhere", &["nowhere"]);
 }
+
+#[test]
+fn a_truth_of_other_columns_is_refused() {
+    let folder = Folder::with_run();
+    folder.succeed("simulate slcp -n 30 -o other.npz");
+    folder.refused("report run --truth other.npz", &["other.npz", "5 columns"]);
+}

@@ -96,7 +96,7 @@ fn every_worry_is_raised() {
     );
     let budget = "The budget of 60 s was reached.";
     worry(
-        &|f| f.cut_short = vec![budget.to_owned()],
+        &|f| f.warnings = vec![budget.to_owned()],
         Level::Caution,
         budget,
     );

@@ -151,8 +151,18 @@ fn facts<'a>(
             .calibration
             .as_ref()
             .map(|calibration| (calibration, &material.x_names[..])),
-        cut_short: Vec::new(),
+        warnings: other_warnings(material),
     }
+}
+
+/// Warnings of the fit about what the verdict does not measure itself.
+fn other_warnings(material: &Material) -> Vec<String> {
+    let measured = |warning: &&String| {
+        let seen = matches!(material.observations, Found::Here(_));
+        warning.contains("effective samples") || seen && warning.contains("outside the range")
+    };
+    let warnings = material.summary.warnings.iter();
+    warnings.filter(|w| !measured(w)).cloned().collect()
 }
 
 /// Share of a column's values outside a range.

@@ -146,7 +146,7 @@ impl Material {
             particles,
             observations: data.observations(&surrogate)?,
             pairs: data.pairs(&surrogate)?,
-            truth: truth(args, &x_names)?,
+            truth: truth(args, &surrogate)?,
             seed: seed.unwrap_or(summary.seed),
             summary,
             surrogate,
@@ -240,20 +240,25 @@ impl Data<'_> {
     }
 }
 
-fn truth(args: &args::Report, x_names: &[String]) -> Result<Option<Truth>> {
+fn truth(args: &args::Report, surrogate: &Surrogate) -> Result<Option<Truth>> {
     let Some(path) = &args.truth else {
         return Ok(None);
     };
     let (x, weights) = files::read_weighted(path, args.columns.x.as_deref(), None)?;
-    files::check_names("x", path, &x, x_names, "the source has")?;
+    files::check_columns("x", path, &x, surrogate)?;
     let selection = match &args.columns.y {
         Some(names) => Selection::named("y", names),
         None => Selection::new("y"),
     };
-    let y = Dataset::open(path)?.optional_group(&selection)?;
-    let y = y.map(|table| {
-        let columns = table.names().len();
-        Matrix::from_vec(table.into_values(), columns)
-    });
+    let y = match Dataset::open(path)?.optional_group(&selection)? {
+        Some(table) => {
+            let names = table.names().to_vec();
+            let values = Matrix::from_vec(table.into_values(), names.len());
+            let y = Group { values, names };
+            files::check_columns("y", path, &y, surrogate)?;
+            Some(y.values)
+        }
+        None => None,
+    };
     Ok(Some(Truth { x, weights, y }))
 }

@@ -10,13 +10,13 @@ use super::STEP;
 
 /// Draws of the source at a time, and how often at most.
 const CHUNK: usize = 50_000;
-const CHUNKS: usize = 30;
+const CHUNKS: usize = 12;
 /// Effective draws that are enough, and that are needed.
-const ENOUGH: f64 = 5000.0;
+const ENOUGH: f64 = 3000.0;
 const NEEDED: f64 = 200.0;
 /// Rows of the truth that are looked at, and the effective draws of one chunk that promise enough of all.
 const ROWS: usize = 50;
-const PROMISING: f64 = 10.0;
+const PROMISING: f64 = NEEDED / CHUNKS as f64;
 /// Draws whose log-weight is so much below the greatest are left out.
 const NEGLIGIBLE: f32 = 18.0;
 
