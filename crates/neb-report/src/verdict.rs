@@ -16,6 +16,9 @@ const STILL_GAINING: f64 = 0.02;
 /// Widening, in deviations of y, from which structure of the source is lost.
 const WIDE: f64 = 0.2;
 
+/// Deviations of a column's χ² above what chance gives that deserve a remark: chance does it in one of 30 000 columns.
+const UNLIKELY: f64 = 4.0;
+
 /// How much something matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -65,6 +68,8 @@ pub struct Facts<'a> {
     pub observations: usize,
     /// Push-forward against observations; none where the observations are not at hand.
     pub y_auc: Option<Estimate>,
+    /// Name of each column of y, χ² between its observations and the push-forward, and the number of bins.
+    pub chi_squares: Vec<(String, f64, usize)>,
     /// Source against the truth, where it is known.
     pub x_auc: Option<Estimate>,
     /// Name of each column of y, and the share of its observations outside the simulated range.
@@ -86,6 +91,7 @@ pub struct Facts<'a> {
 /// Judges a run.
 pub fn verdict(facts: &Facts) -> Verdict {
     let mut findings = vec![reproduced(facts)];
+    findings.extend(bin_by_bin(facts));
     findings.extend(near_truth(facts));
     findings.extend(outside(facts));
     findings.extend(extrapolated(facts));
@@ -171,6 +177,25 @@ fn reproduced(facts: &Facts) -> Finding {
         level,
         text: format!("{words} ({}).", estimate(auc)),
     }
+}
+
+fn bin_by_bin(facts: &Facts) -> Option<Finding> {
+    let unlikely = facts.chi_squares.iter().filter(|(_, square, bins)| {
+        // Wilson and Hilferty: the cube root of χ²/bins is nearly normal.
+        let spread = 2.0 / (9.0 * (*bins as f64).max(1.0));
+        let root = (square / (*bins as f64).max(1.0)).cbrt();
+        (root - (1.0 - spread)) / spread.sqrt() > UNLIKELY
+    });
+    let columns: Vec<String> = unlikely
+        .map(|(name, square, bins)| format!("{name} (χ² {square:.0} over {bins} bins)"))
+        .collect();
+    (!columns.is_empty()).then(|| Finding {
+        level: Level::Caution,
+        text: format!(
+            "Histograms of the push-forward differ from the observations by more than chance: {}; the ratios show where.",
+            columns.join(", ")
+        ),
+    })
 }
 
 fn near_truth(facts: &Facts) -> Option<Finding> {

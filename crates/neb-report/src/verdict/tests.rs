@@ -21,6 +21,7 @@ fn fine() -> Facts<'static> {
         pairs: 15_000,
         observations: 10_000,
         y_auc: auc(0.497),
+        chi_squares: vec![("y1".to_owned(), 48.0, 36)],
         outside: vec![("y1".to_owned(), 0.0)],
         extrapolated: Some(0.0),
         effective_samples: Some(230.0),
@@ -64,6 +65,12 @@ fn every_worry_is_raised() {
         &|f| f.y_auc = auc(0.71),
         Level::Problem,
         "does not reproduce",
+    );
+    // χ² of 29 bins exceeds 79 with probability 1.6e-6, and 48 of 36 with 0.09.
+    worry(
+        &|f| f.chi_squares[0] = ("y1".to_owned(), 79.0, 29),
+        Level::Caution,
+        "y1 (χ² 79 over 29 bins)",
     );
     worry(&|f| f.y_auc = None, Level::Caution, "not at hand");
     worry(

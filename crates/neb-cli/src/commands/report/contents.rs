@@ -8,7 +8,7 @@ use anyhow::Result;
 use neb::check::{CompareOptions, Estimate, Sample, compare};
 use neb::source::Width;
 use neb::{Likelihood, Matrix, Noise, Purpose};
-use neb_report::{Facts, Report, verdict};
+use neb_report::{Column, Facts, Histogram, Report, verdict};
 
 use super::material::{Found, Material};
 
@@ -131,6 +131,7 @@ fn facts<'a>(
         pairs: summary.rows.pairs,
         observations: summary.rows.observations,
         y_auc,
+        chi_squares: chi_squares(material, draws),
         x_auc,
         outside,
         extrapolated: material.particles.as_ref().map(|particles| {
@@ -153,6 +154,22 @@ fn facts<'a>(
             .map(|calibration| (calibration, &material.x_names[..])),
         warnings: other_warnings(material),
     }
+}
+
+/// χ² of each column, as in the figure of the push-forward.
+fn chi_squares(material: &Material, draws: &Draws) -> Vec<(String, f64, usize)> {
+    let Found::Here(seen) = &material.observations else {
+        return Vec::new();
+    };
+    let each = seen.names.iter().enumerate().map(|(number, name)| {
+        let observed = Column::of(seen.values.view().into(), number);
+        let model = Column::of(draws.y.view().into(), number);
+        let edges = Histogram::edges_for(&observed);
+        let observed = Histogram::new(&observed, edges.clone());
+        let (square, bins) = observed.chi_square(&Histogram::new(&model, edges));
+        (name.clone(), square, bins)
+    });
+    each.collect()
 }
 
 /// Warnings of the fit about what the verdict does not measure itself.
