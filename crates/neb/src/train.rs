@@ -40,6 +40,11 @@ pub trait Objective {
 
     /// Mean loss over held-out rows, free of randomness that could favour an epoch.
     fn held_out_loss(&mut self, rows: &[u32]) -> Result<f64>;
+
+    /// Effective number of samples behind the last loss, where it is a Monte Carlo estimate.
+    fn effective_samples(&self) -> Option<f64> {
+        None
+    }
 }
 
 /// Settings of the loop.
@@ -74,6 +79,8 @@ pub struct Epoch {
     pub rate: f64,
     /// Mean norm of the gradient.
     pub gradient_norm: f64,
+    /// Mean effective number of samples behind its losses, where they are Monte Carlo estimates.
+    pub effective_samples: Option<f64>,
     /// Seconds since training began, waiting between sessions not counted.
     pub seconds: f64,
 }
@@ -310,6 +317,8 @@ impl Run<'_> {
             self.check_finite("the norm of the gradient", norm, step, batch)?;
             state.epoch_loss += loss / self.batches as f64;
             state.epoch_norm += norm / self.batches as f64;
+            let effective = objective.effective_samples().unwrap_or(f64::NAN);
+            state.epoch_effective += effective / self.batches as f64;
             let progress = Progress {
                 step: state.adam.steps,
                 steps: self.steps,
@@ -346,10 +355,12 @@ impl Run<'_> {
             held_out,
             rate: self.rate(state),
             gradient_norm: state.epoch_norm,
+            effective_samples: Some(state.epoch_effective).filter(|samples| !samples.is_nan()),
             seconds: state.seconds + self.started.elapsed().as_secs_f64(),
         });
         state.epoch_loss = 0.0;
         state.epoch_norm = 0.0;
+        state.epoch_effective = 0.0;
         if judged < state.best_loss || self.held_rows.is_empty() {
             state.best_loss = judged;
             state.best_epoch = epoch;
@@ -416,6 +427,7 @@ impl Checkpoint {
             last_reduction: 0,
             epoch_loss: 0.0,
             epoch_norm: 0.0,
+            epoch_effective: 0.0,
             seconds: 0.0,
             history: Vec::new(),
         }

@@ -13,13 +13,13 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::Source;
 use super::affine::{Affine, Base};
 use super::flow::{FlowFit, FlowSource};
 use super::model::Model;
-use super::objective::{Estimator, MarginalObjective, Pull, mean_with_floor};
+use super::objective::{Estimator, MarginalObjective, mean_with_floor};
 use super::particles::{ParticleSettings, ParticleWeights, fit_particles};
 use super::view::{Width, narrowest_width};
+use super::{Pull, Source};
 use crate::estimator::log_marginal_values;
 use crate::nn::adam::AdamConfig;
 use crate::nn::schedule::Schedule;
@@ -355,6 +355,7 @@ impl Climber<'_, '_> {
             source,
             likelihood: &*likelihood,
             y: y.view(),
+            weights: None,
             estimator: Estimator::Shared { k },
             pull,
             held_out_k: k,

@@ -13,6 +13,7 @@ mod affine;
 mod bounded;
 mod config;
 mod domain;
+mod entropy;
 mod file;
 mod flow;
 pub mod ladder;
@@ -22,11 +23,14 @@ mod model;
 mod objective;
 pub mod particles;
 mod points;
+mod pull;
 mod recognition;
+mod single;
 mod symmetric;
 #[cfg(test)]
 mod tests;
 mod tiles;
+mod variational;
 mod view;
 
 pub use affine::{Affine, Base};
@@ -37,10 +41,16 @@ pub use file::{load_source, save_source};
 pub use flow::{Direction, FlowConfig, FlowFit, FlowMap, FlowSource};
 pub use mlp::MlpSource;
 pub use model::Model;
-pub use objective::{Estimator, MarginalObjective, Pull};
+pub use objective::{Estimator, MarginalObjective};
 pub use points::fit_points;
+pub use pull::Pull;
 pub use recognition::{Recognition, RecognitionConfig, Spread};
+pub use single::{
+    EstimatorKind, Levels, Observations, Round, Sampling, SingleConfig, SingleOptions,
+    SingleOutcome, fit_single, remove_checkpoints,
+};
 pub use symmetric::Symmetric;
+pub use variational::{Bound, VariationalObjective, VariationalProblem};
 pub use view::{Width, narrowest_width};
 
 use crate::{Matrix, MatrixMut, Noise, Rows};

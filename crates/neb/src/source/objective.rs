@@ -1,12 +1,12 @@
 //! Stage 2's objective: minus the mean log-marginal likelihood of the observations, with regularisation.
 //!
-//! loss = −mean_i L_K(y_i) − λ·H(q_θ) + κ·KL(q_θ ‖ p_0), the entropy and the Kullback-Leibler pull towards a simpler source
-//! p_0 taken over the same samples x_k = G_θ(z_k): both need only log q_θ(x_k), log p_0(x_k) and their gradients.
+//! loss = −mean_i L_K(y_i) − λ·H(q_θ) + κ·KL(q_θ ‖ p_0), the regularisation ([`Pull`]) taken over the same samples
+//! x_k = G_θ(z_k).
 
-use super::{Density, Source};
+use super::{Pull, Source};
 use crate::estimator::{self, Batch, Gradient, Roulette, Samples};
 use crate::train::Objective;
-use crate::{Error, Likelihood, Matrix, Noise, Purpose, Result, Rows};
+use crate::{Likelihood, Noise, Purpose, Result, Rows};
 
 /// Which estimate of log q_θ(y) is maximised.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,34 +25,6 @@ pub enum Estimator {
     Roulette(Roulette),
 }
 
-/// Regularisation against sources the observations cannot tell apart.
-#[derive(Clone, Copy)]
-pub struct Pull<'a> {
-    /// Weight λ of the entropy.
-    pub entropy: f64,
-    /// Weight κ of the pull, and where to.
-    pub towards: Option<(f64, &'a dyn Density)>,
-    /// Both weights fall linearly to this share of themselves over `steps`.
-    pub last_share: f64,
-    /// Steps over which they fall.
-    pub steps: u64,
-}
-
-impl Pull<'_> {
-    /// No regularisation.
-    pub const NONE: Pull<'static> = Pull {
-        entropy: 0.0,
-        towards: None,
-        last_share: 1.0,
-        steps: 1,
-    };
-
-    fn share(&self, step: u64) -> f64 {
-        let progress = (step as f64 / self.steps as f64).min(1.0);
-        1.0 + (self.last_share - 1.0) * progress
-    }
-}
-
 /// Fits a source to observations through a likelihood.
 pub struct MarginalObjective<'a> {
     /// The source to fit.
@@ -61,6 +33,8 @@ pub struct MarginalObjective<'a> {
     pub likelihood: &'a dyn Likelihood,
     /// The observations.
     pub y: Rows<'a>,
+    /// Their event weights v_i; all 1 if absent.
+    pub weights: Option<&'a [f32]>,
     /// The estimator.
     pub estimator: Estimator,
     /// The regularisation.
@@ -71,43 +45,6 @@ pub struct MarginalObjective<'a> {
     pub seed: u64,
     /// Median effective sample size of the weights, step by step.
     pub effective_samples: Vec<f64>,
-}
-
-impl MarginalObjective<'_> {
-    /// Adds the regularisation's gradient to `dx` and the parameters' gradient; returns its value.
-    fn regularise(&self, x: Rows, step: u64, dx: &mut Matrix, gradient: &mut [f32]) -> Result<f64> {
-        let share = self.pull.share(step);
-        let kappa = self.pull.towards.map_or(0.0, |(kappa, _)| kappa);
-        let own = (self.pull.entropy + kappa) * share;
-        if own == 0.0 {
-            return Ok(0.0);
-        }
-        let Some(density) = self.source.density() else {
-            return Err(Error::input(
-                "entropy and pull need a source with a density",
-                "use an affine, spline, coupling or umnn source, or set their weights to 0",
-            ));
-        };
-        let mean = |values: &[f32]| {
-            values.iter().map(|&v| f64::from(v)).sum::<f64>() / values.len() as f64
-        };
-        let rows = x.rows();
-        let mut log = vec![0.0; rows];
-        density.log_prob(x, &mut log);
-        let mut value = own * mean(&log);
-        let weight = vec![(own / rows as f64) as f32; rows];
-        density.backward_log_prob(x, &weight, dx.view_mut(), Some(gradient));
-        if let Some((kappa, reference)) = self.pull.towards {
-            let kappa = kappa * share;
-            reference.log_prob(x, &mut log);
-            // Where the reference has no density its pull has no direction; a floor keeps the value finite.
-            log.iter_mut().for_each(|l| *l = l.max(-100.0));
-            value -= kappa * mean(&log);
-            let weight = vec![(-kappa / rows as f64) as f32; rows];
-            reference.backward_log_prob(x, &weight, dx.view_mut(), None);
-        }
-        Ok(value)
-    }
 }
 
 impl Objective for MarginalObjective<'_> {
@@ -125,9 +62,11 @@ impl Objective for MarginalObjective<'_> {
 
     fn loss(&mut self, rows: &[u32], step: u64, gradient: &mut [f32]) -> Result<f64> {
         let y = self.y.gather(rows);
+        let weights = gather_weights(self.weights, rows);
         let batch = Batch {
+            y: y.view(),
+            weights: weights.as_deref(),
             row_numbers: Some(rows),
-            ..Batch::from(y.view())
         };
         let noise = Noise::new(self.seed, Purpose::SourceNoise, step);
         let needed = match &self.estimator {
@@ -154,7 +93,9 @@ impl Objective for MarginalObjective<'_> {
             *value = -*value;
         }
         gradient.fill(0.0);
-        let penalty = self.regularise(x.view(), step, &mut dx, gradient)?;
+        let penalty = self
+            .pull
+            .apply(&*self.source, x.view(), step, &mut dx, gradient);
         self.source
             .backward(z.view(), x.view(), dx.view(), gradient);
         self.effective_samples
@@ -167,8 +108,33 @@ impl Objective for MarginalObjective<'_> {
         let noise = Noise::new(self.seed, Purpose::SourceSample, u64::MAX);
         let x = self.source.sample(self.held_out_k, noise);
         let values = estimator::log_marginal_values(self.likelihood, y.view(), x.view())?;
-        Ok(-mean_with_floor(&values))
+        Ok(-weighted_mean(
+            &values,
+            gather_weights(self.weights, rows).as_deref(),
+        ))
     }
+
+    fn effective_samples(&self) -> Option<f64> {
+        self.effective_samples.last().copied()
+    }
+}
+
+/// The event weights of these rows.
+pub(super) fn gather_weights(weights: Option<&[f32]>, rows: &[u32]) -> Option<Vec<f32>> {
+    weights.map(|weights| rows.iter().map(|&row| weights[row as usize]).collect())
+}
+
+/// Mean with event weights of log-marginals, floored as in [`mean_with_floor`].
+pub(super) fn weighted_mean(values: &[f64], weights: Option<&[f32]>) -> f64 {
+    let Some(weights) = weights else {
+        return mean_with_floor(values);
+    };
+    let (mut sum, mut total) = (0.0, 0.0);
+    for (value, &weight) in values.iter().zip(weights) {
+        sum += f64::from(weight) * value.max(-1000.0);
+        total += f64::from(weight);
+    }
+    sum / total
 }
 
 /// Mean of log-marginals; an observation no sample sees counts as −1000, far below any it can compete with.

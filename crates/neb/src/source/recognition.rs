@@ -3,6 +3,8 @@
 //! A conditional flow from noise to x: x = mean + deviation · T_ψ(z; ŷ), z ~ N(0, I), so that one pass gives a draw, its
 //! log-density log q_ψ(x|y) = log N(z) − log |∂T/∂z| − Σ log deviation, and a way for gradients to reach ψ through the draw:
 //! all that the variational bounds ask for. The density at a given x needs T⁻¹ (by root finding for UMNN).
+//!
+//! Inside a domain the flow gives the free coordinates u(x), and log q_ψ(x|y) gains Σ log ∂u/∂x.
 
 mod config;
 mod file;
@@ -17,6 +19,7 @@ use crate::density::ConditionalDensity;
 use crate::flow::stack::{Flow, FlowTape};
 use crate::kernel::{LANES, Lane, tile};
 use crate::scaling::Scaling;
+use crate::source::Domain;
 use crate::{Dims, Matrix, Noise, Purpose, Rows};
 
 /// Fewest rows a thread takes at a time.
@@ -31,6 +34,7 @@ pub struct Recognition {
     flow: Flow,
     x: Scaling,
     y: Scaling,
+    domain: Option<Domain>,
     config: RecognitionConfig,
 }
 
@@ -64,7 +68,17 @@ impl Recognition {
             flow: config.flow(x.mean.len(), y.mean.len()),
             x,
             y,
+            domain: None,
             config: config.clone(),
+        }
+    }
+
+    /// The same network inside a domain: what it started around are then means and deviations of x's free coordinates
+    /// ([`Domain::to_free`]).
+    pub fn within(self, domain: Domain) -> Self {
+        Self {
+            domain: Some(domain),
+            ..self
         }
     }
 
@@ -121,6 +135,7 @@ impl Recognition {
                         .to_base(&mut pass.v, &pass.context, &mut pass.tape);
                     self.x.store(&pass.v, x);
                     pass.write_log_q(&log_det, volume, log_q);
+                    self.enter_domain(x, log_q);
                 }
             });
         (x, log_q)
@@ -165,6 +180,9 @@ impl Recognition {
     /// `out[i]` = log q_ψ(x_i|y_i).
     pub fn log_prob(&self, x: Rows, y: Rows, out: &mut [f32]) {
         let volume = self.x.log_volume() as f32;
+        let free = self.domain.as_ref().map(|domain| domain.to_free(x));
+        let given = x;
+        let x = free.as_ref().map_or(x, |free| free.view());
         out.par_chunks_mut(ROWS_PER_CHUNK)
             .enumerate()
             .for_each(|(chunk, out)| {
@@ -180,8 +198,53 @@ impl Recognition {
                         .flow
                         .to_base(&mut pass.v, &pass.context, &mut pass.tape);
                     pass.write_log_q(&log_det, volume, out);
+                    for (lane, out) in out.iter_mut().enumerate() {
+                        *out += self.log_slope(given.row(first + lane));
+                    }
                 }
             });
+    }
+
+    /// From free coordinates and their density to x and its density, row by row.
+    fn enter_domain(&self, rows: &mut [f32], log_q: &mut [f32]) {
+        let Some(domain) = &self.domain else {
+            return;
+        };
+        for (row, log_q) in rows.chunks_exact_mut(domain.dim()).zip(log_q) {
+            for (d, value) in row.iter_mut().enumerate() {
+                *value = domain.place(d, *value);
+            }
+            *log_q += self.log_slope(row);
+        }
+    }
+
+    /// Σ log ∂u/∂x; −∞ outside the domain.
+    fn log_slope(&self, x: &[f32]) -> f32 {
+        match &self.domain {
+            None => 0.0,
+            Some(domain) if !domain.contains(x) => f32::NEG_INFINITY,
+            Some(domain) => {
+                let slopes = x.iter().enumerate();
+                slopes
+                    .map(|(d, &x)| domain.coordinate(d, x).log_slope)
+                    .sum::<f64>() as f32
+            }
+        }
+    }
+
+    /// From the gradients with respect to x_d and to log q, to the one with respect to its free coordinate û (standardised),
+    /// x_d being where û led: ∂x/∂u = e^(−log ∂u/∂x).
+    fn to_free(&self, d: usize, free: f32, dx: f32, slope: f32) -> f32 {
+        let scale = self.x.deviation[d];
+        match &self.domain {
+            None => dx * scale,
+            Some(domain) => {
+                let x = domain.place(d, free * scale + self.x.mean[d]);
+                let at = domain.coordinate(d, x);
+                let d_x = f64::from(dx) + f64::from(slope) * at.bend;
+                (d_x * (-at.log_slope).exp()) as f32 * scale
+            }
+        }
     }
 }
 
@@ -241,11 +304,16 @@ impl<'a> Pass<'a> {
             .flow
             .push(&mut self.v, &self.context, &mut self.tape);
         let mut d_log_det = Lane::ZERO;
-        self.v.fill(Lane::ZERO);
-        for lane in 0..LANES.min(dx.rows() - first) {
-            d_log_det.0[lane] = -slopes[first + lane];
-            for (d, &g) in dx.row(first + lane).iter().enumerate() {
-                self.v[d].0[lane] = g * network.x.deviation[d];
+        for lane in 0..LANES {
+            if first + lane >= dx.rows() {
+                self.v.iter_mut().for_each(|v| v.0[lane] = 0.0);
+                continue;
+            }
+            let slope = slopes[first + lane];
+            d_log_det.0[lane] = -slope;
+            for (d, &dx) in dx.row(first + lane).iter().enumerate() {
+                let free = self.v[d].0[lane];
+                self.v[d].0[lane] = network.to_free(d, free, dx, slope);
             }
         }
         let mut unused = vec![Lane::ZERO; self.context.len()];

@@ -21,6 +21,7 @@ pub struct Checkpoint {
     pub(super) last_reduction: usize,
     pub(super) epoch_loss: f64,
     pub(super) epoch_norm: f64,
+    pub(super) epoch_effective: f64,
     pub(super) seconds: f64,
     pub(super) history: Vec<Epoch>,
 }
@@ -50,8 +51,9 @@ struct Scalars {
     last_reduction: usize,
     epoch_loss: u64,
     epoch_norm: u64,
+    epoch_effective: u64,
     seconds: f64,
-    history: Vec<[u64; 6]>,
+    history: Vec<[u64; 7]>,
 }
 
 const KIND: &str = "checkpoint";
@@ -70,6 +72,7 @@ impl Checkpoint {
             last_reduction: self.last_reduction,
             epoch_loss: self.epoch_loss.to_bits(),
             epoch_norm: self.epoch_norm.to_bits(),
+            epoch_effective: self.epoch_effective.to_bits(),
             seconds: self.seconds,
             history: self.history.iter().map(pack_epoch).collect(),
         };
@@ -112,6 +115,7 @@ impl Checkpoint {
             last_reduction: scalars.last_reduction,
             epoch_loss: f64::from_bits(scalars.epoch_loss),
             epoch_norm: f64::from_bits(scalars.epoch_norm),
+            epoch_effective: f64::from_bits(scalars.epoch_effective),
             seconds: scalars.seconds,
             history: scalars.history.iter().map(unpack_epoch).collect(),
         })
@@ -142,7 +146,7 @@ impl Scalars {
     }
 }
 
-fn pack_epoch(epoch: &Epoch) -> [u64; 6] {
+fn pack_epoch(epoch: &Epoch) -> [u64; 7] {
     [
         epoch.epoch as u64,
         epoch.train.to_bits(),
@@ -150,10 +154,11 @@ fn pack_epoch(epoch: &Epoch) -> [u64; 6] {
         epoch.rate.to_bits(),
         epoch.gradient_norm.to_bits(),
         epoch.seconds.to_bits(),
+        epoch.effective_samples.unwrap_or(f64::NAN).to_bits(),
     ]
 }
 
-fn unpack_epoch(bits: &[u64; 6]) -> Epoch {
+fn unpack_epoch(bits: &[u64; 7]) -> Epoch {
     Epoch {
         epoch: bits[0] as usize,
         train: f64::from_bits(bits[1]),
@@ -161,5 +166,6 @@ fn unpack_epoch(bits: &[u64; 6]) -> Epoch {
         rate: f64::from_bits(bits[3]),
         gradient_norm: f64::from_bits(bits[4]),
         seconds: f64::from_bits(bits[5]),
+        effective_samples: Some(f64::from_bits(bits[6])).filter(|samples| !samples.is_nan()),
     }
 }

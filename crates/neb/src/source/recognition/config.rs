@@ -92,10 +92,10 @@ impl RecognitionConfig {
                         "use 2 to 16 bins and a positive bound",
                     );
                 }
-                if head.contains(&0) {
+                if head.is_empty() || head.contains(&0) {
                     return refuse(
                         format!("hidden units {head:?} of the Gaussian"),
-                        "use hidden layers of at least one unit",
+                        "use at least one hidden layer, of at least one unit",
                     );
                 }
             }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Recognition, RecognitionConfig};
 use crate::density::ConditionalDensity;
 use crate::scaling::Scaling;
+use crate::source::Domain;
 use crate::store::{Store, TensorData};
 use crate::{Error, Result};
 
@@ -15,6 +16,7 @@ const KIND: &str = "recognition";
 #[derive(Serialize, Deserialize)]
 struct Header {
     network: RecognitionConfig,
+    domain: Option<Domain>,
     x_names: Vec<String>,
     y_names: Vec<String>,
 }
@@ -27,6 +29,7 @@ impl Recognition {
     pub fn save(&self, x_names: &[String], y_names: &[String], path: &Path) -> Result<()> {
         let header = Header {
             network: self.config.clone(),
+            domain: self.domain.clone(),
             x_names: x_names.to_vec(),
             y_names: y_names.to_vec(),
         };
@@ -67,6 +70,7 @@ impl Recognition {
         let x = scaling("x", header.x_names.len())?;
         let y = scaling("y", header.y_names.len())?;
         let mut network = Self::unfitted(&header.network, x, y);
+        network.domain = header.domain;
         for tensor in network.flow.layout().tensors().to_vec() {
             let values = store.take(&tensor.name, &tensor.shape)?;
             network.flow.parameters_mut()[tensor.range()].copy_from_slice(&values);

@@ -29,11 +29,24 @@ fn networks(dx: usize, dy: usize) -> Vec<(&'static str, Recognition)> {
         mean: &[1.0, 0.0, -2.0][..dy],
         deviation: &[2.0, 0.5, 1.0][..dy],
     };
-    [("spline", spline), ("umnn", umnn)]
+    let domain = Domain::new(
+        &[-2.0, 0.5, f32::NEG_INFINITY][..dx],
+        &[3.0, f32::INFINITY, 4.0][..dx],
+    );
+    let domain = domain.expect("edges in order");
+    let kinds = [
+        ("spline", spline.clone(), None),
+        ("umnn", umnn, None),
+        ("spline in a domain", spline, Some(domain)),
+    ];
+    kinds
         .into_iter()
-        .map(|(name, config)| {
+        .map(|(name, config, domain)| {
             config.check().expect("sizes make sense");
             let mut network = Recognition::new(&config, x, y, 5);
+            if let Some(domain) = domain {
+                network = network.within(domain);
+            }
             let mut step = noise(9).stream(0);
             network.update(&mut |parameters| {
                 for p in parameters {
