@@ -7,6 +7,7 @@
 //! - [`Bounded`], [`Symmetric`]: any of these held inside a [`Domain`], or made exactly even;
 //! - [`particles`]: weights on given points, fitted by expectation-maximisation;
 //! - [`Recognition`]: q(x|y), the companion that the variational bounds train with the source;
+//! - [`fit_single`]: one source by one estimator, as in the paper;
 //! - [`ladder`]: the simplest of all these that explains the observations.
 
 mod affine;
@@ -46,8 +47,8 @@ pub use points::fit_points;
 pub use pull::Pull;
 pub use recognition::{Recognition, RecognitionConfig, Spread};
 pub use single::{
-    EstimatorKind, Levels, Observations, Round, Sampling, SingleConfig, SingleOptions,
-    SingleOutcome, fit_single, remove_checkpoints,
+    EstimatorKind, FEW_OBSERVATIONS, Levels, Observations, Round, Sampling, SingleConfig,
+    SingleOptions, SingleOutcome, fit_single, remove_checkpoints,
 };
 pub use symmetric::Symmetric;
 pub use variational::{Bound, VariationalObjective, VariationalProblem};

@@ -23,7 +23,7 @@ use super::{
 };
 
 /// Fewer observations than these are all used in every step, and none is held out.
-const FEW: usize = 20;
+pub const FEW_OBSERVATIONS: usize = 20;
 /// Most rounds with a widened likelihood before the last one.
 const WIDENED_ROUNDS: usize = 3;
 /// Share of the epochs that a round before the last one has.
@@ -101,6 +101,7 @@ pub fn fit_single(
     options: SingleOptions,
 ) -> Result<SingleOutcome> {
     config.check()?;
+    config.check_source(source)?;
     check_data(source, likelihood, observations)?;
     let mut notes = Vec::new();
     let train = plan(config, observations.y.rows(), &mut notes);
@@ -202,7 +203,7 @@ fn check_data(
 /// The training for so many observations: few of them are all used in every step.
 fn plan(config: &SingleConfig, rows: usize, notes: &mut Vec<String>) -> TrainConfig {
     let mut train = config.train.clone();
-    if rows < FEW {
+    if rows < FEW_OBSERVATIONS {
         train.held_out = 0.0;
         train.patience = 0;
         train.batch = rows;
@@ -347,7 +348,7 @@ impl<'a> Fit<'a, '_> {
         let seed = self.options.seed;
         let x = source.sample(SCALE_DRAWS, Noise::new(seed, Purpose::Recognition, 0));
         let simulated;
-        let y = if self.observations.y.rows() < FEW {
+        let y = if self.observations.y.rows() < FEW_OBSERVATIONS {
             let noise = Noise::new(seed, Purpose::Recognition, 1);
             simulated = self.likelihood.sample(x.view(), noise);
             simulated.view()

@@ -85,12 +85,7 @@ impl<'a> VariationalObjective<'a> {
         recognition: &'a mut Recognition,
         problem: VariationalProblem<'a>,
     ) -> Result<Self> {
-        if source.density().is_none() {
-            return Err(Error::input(
-                "the variational bounds (elbo, iw) need log q(x), and this source has no density",
-                "use the estimator mc or roulette, or a source with a density: affine, coupling, spline or umnn",
-            ));
-        }
+        check_density(source)?;
         if problem.k == 0 {
             return Err(Error::input(
                 "k is 0: a bound over no draws",
@@ -243,6 +238,17 @@ impl Objective for VariationalObjective<'_> {
 
     fn effective_samples(&self) -> Option<f64> {
         self.effective_samples
+    }
+}
+
+/// Refuses a source whose log q(x) cannot be evaluated.
+pub(super) fn check_density(source: &dyn Source) -> Result<()> {
+    match source.density() {
+        Some(_) => Ok(()),
+        None => Err(Error::input(
+            "the variational bounds (elbo, iw) need log q(x), and this source has no density",
+            "use the estimator mc or roulette, or a source with a density: affine, coupling, spline or umnn",
+        )),
     }
 }
 

