@@ -115,20 +115,114 @@ pub(crate) struct Source {
     pub(crate) output: PathBuf,
     #[command(flatten)]
     pub(crate) columns: Columns,
-    /// Settings as TOML: the keys of `neb config`
-    #[arg(long, value_name = "FILE.toml")]
-    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) config: ConfigSource,
     #[command(flatten)]
     pub(crate) source: SourceFlags,
 }
 
-/// Settings of the source that are flags; the others are keys of the table `[source]` of a configuration file.
-#[derive(Clone, Debug, Default, clap::Args)]
+/// Settings of the source that are flags, and keys of the table `[source]` of a configuration file by the same names; the
+/// numbers are keys alone.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Source")]
 pub(crate) struct SourceFlags {
-    /// Columns of x whose law is even about zero, with commas, or `all`; holds for affine sources, not for flows
+    /// Form of q(x) [default: auto]
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) source: Option<SourceChoice>,
+    /// What is maximised, with a source other than auto [default: mc]
+    #[arg(long, value_enum)]
+    pub(crate) estimator: Option<EstimatorName>,
+    /// Samples K of the estimator
+    #[arg(long)]
+    pub(crate) k: Option<usize>,
+    /// Whether the observations of a batch share their samples (mc) [default: shared]
+    #[arg(long, value_enum)]
+    pub(crate) samples: Option<SamplesName>,
+    /// How the corrections of roulette grow [default: doubling]
+    #[arg(long, value_enum)]
+    pub(crate) levels: Option<LevelsName>,
+    /// The law an affine source maps [default: normal]
+    #[arg(long, value_enum)]
+    pub(crate) base: Option<BaseName>,
+    /// Where x can be: x1=-1:1,x2=0:inf or all=-3:3
+    #[arg(long, value_name = "NAME=LOW:HIGH", allow_hyphen_values = true)]
+    pub(crate) domain: Option<String>,
+    /// Columns of x whose law is even about zero, with commas, or `all`; with auto it holds for affine sources only
     #[arg(long, value_name = "all|NAMES")]
     pub(crate) symmetric: Option<String>,
+}
+
+/// The form of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum SourceChoice {
+    /// Several, from the simplest up; the simplest that explains the observations is kept
+    Auto,
+    /// Scale and shift of a base law, column by column
+    Affine,
+    /// The same with correlations
+    AffineFull,
+    /// Flow of affine couplings
+    Coupling,
+    /// Flow of rational-quadratic splines
+    Spline,
+    /// Flow of unconstrained monotonic networks, the paper's
+    Umnn,
+    /// Network of noise, without a density
+    Mlp,
+    /// Weights on the pairs' own x, and a spline flow fitted to them
+    Particles,
+}
+
+/// What a single source is fitted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum EstimatorName {
+    /// Monte Carlo over samples of the source
+    Mc,
+    /// The same without its bias
+    Roulette,
+    /// Evidence lower bound, with a recognition network
+    Elbo,
+    /// Importance-weighted bound, with a recognition network
+    Iw,
+}
+
+/// Whose the samples of mc are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum SamplesName {
+    /// One set for all observations of a batch
+    Shared,
+    /// One set for each, as in the paper
+    Independent,
+}
+
+/// How the corrections of roulette grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LevelsName {
+    /// Sample sizes double: finite variance
+    Doubling,
+    /// One sample more at a time, as in the paper
+    Single,
+}
+
+/// A simple law.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum BaseName {
+    Normal,
+    Uniform,
+}
+
+/// The form of the recognition network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RecognitionName {
+    Spline,
+    Umnn,
 }
 
 #[derive(Debug, clap::Args)]

@@ -10,13 +10,14 @@ mod source;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use neb::source::ladder::LadderConfig;
 use neb::surrogate::{CandidateConfig, ModelConfig, SurrogateConfig};
 use toml::{Table, Value};
 
 use crate::args::{ConfigSource, Kind, Preset, SourceFlags, Stages, SurrogateKeys};
 use crate::failure::Failure;
 use file::ConfigFile;
+use source::SourceSettings;
+pub(crate) use source::{SingleStage, Stage2};
 
 /// The seed where none is given.
 pub(crate) const DEFAULT_SEED: u64 = 1;
@@ -48,10 +49,7 @@ const WARM_UP: f64 = 0.02;
 pub(crate) struct Config {
     pub(crate) seed: u64,
     pub(crate) surrogate: SurrogateConfig,
-    /// Settings of stage 2; `symmetric` is empty until the names of the columns are known.
-    ladder: LadderConfig,
-    /// Columns of x whose law is even, as they were given.
-    symmetric: Option<String>,
+    source: SourceSettings,
     stages: Stages,
     preset: Preset,
     kind: Kind,
@@ -107,20 +105,22 @@ impl Config {
         candidates.dedup();
         let surrogate = SurrogateConfig { candidates };
         surrogate.check()?;
-        let symmetric = &source_flags.symmetric;
-        note(
-            "symmetric",
-            symmetric.is_some(),
-            file.source.symmetric.is_some(),
-        );
-        for key in file.source.given()?.keys() {
-            note(&format!("source.{key}"), false, true);
+        let typed = given(source_flags)?;
+        for key in given(&file.source)?.keys().chain(typed.keys()) {
+            let origin = match typed.contains_key(key) {
+                true => format!("--{key}"),
+                false => in_file.clone(),
+            };
+            origins.insert(format!("source.{key}"), origin);
         }
+        let source = match stages {
+            Stages::Surrogate => SourceSettings::default(),
+            _ => SourceSettings::resolve(preset, file.source.with(source_flags))?,
+        };
         Ok(Self {
             seed: seed.or(file.seed).unwrap_or(DEFAULT_SEED),
             surrogate,
-            ladder: file.source.ladder()?,
-            symmetric: symmetric.clone().or(file.source.symmetric),
+            source,
             stages,
             preset,
             kind,
@@ -131,8 +131,8 @@ impl Config {
     /// A configuration file that resolves to the same settings, with the origin of every value.
     pub(crate) fn to_toml(&self) -> String {
         let mut lines = vec![self.line("seed", &self.seed.to_string(), "default")];
+        lines.push(self.line("preset", &quoted(self.preset), "default"));
         if self.stages != Stages::Source {
-            lines.push(self.line("preset", &quoted(self.preset), "default"));
             self.push_surrogate(&mut lines);
         }
         if self.stages != Stages::Surrogate {
@@ -148,8 +148,7 @@ impl Config {
             settings["surrogate"] = serde_json::json!(self.surrogate);
         }
         if self.stages != Stages::Surrogate {
-            settings["source"] = serde_json::json!(self.ladder);
-            settings["source"]["symmetric"] = serde_json::json!(self.symmetric);
+            settings["source"] = self.source.to_json();
         }
         settings
     }
@@ -211,7 +210,7 @@ fn starting_point(preset: Preset, kind: Kind) -> Vec<CandidateConfig> {
 }
 
 /// The keys that have a value.
-fn given(keys: &SurrogateKeys) -> Result<Table> {
+fn given(keys: &impl serde::Serialize) -> Result<Table> {
     Ok(Table::try_from(keys)?)
 }
 
@@ -378,13 +377,23 @@ mod tests {
         };
         let plain = resolve("");
         assert_eq!(plain.surrogate, SurrogateConfig::fast());
-        assert_eq!(plain.ladder, LadderConfig::default());
+        assert_eq!(plain.source, SourceSettings::default());
         let changed =
             resolve("[source]\njudge-k = 77\npull = 0.3\nflow-bound = 2.5\nsymmetric = \"all\"");
         let again = resolve(&changed.to_toml());
-        assert_eq!(again.ladder, changed.ladder);
-        assert_eq!(again.symmetric.as_deref(), Some("all"));
-        assert_ne!(again.ladder, plain.ladder);
+        assert_eq!(again.source, changed.source);
+        assert_ne!(again.source, plain.source);
+        for text in [
+            "preset = \"paper\"",
+            "preset = \"paper\"\n[source]\nestimator = \"elbo\"",
+            "[source]\nsource = \"umnn\"\nestimator = \"iw\"\nk = 7\nsteps = 10\nrecognition = \"umnn\"",
+            "[source]\nsource = \"affine\"\nbase = \"uniform\"\ndomain = \"all=-3:3\"\nrate = 0.1",
+            "[source]\nsource = \"particles\"\nparticles = 50",
+        ] {
+            let config = resolve(text);
+            assert_eq!(resolve(&config.to_toml()).source, config.source, "{text}");
+            assert_ne!(config.source, plain.source, "{text}");
+        }
     }
 
     #[test]

@@ -94,11 +94,12 @@ pub(crate) fn read_points(path: &Path, x: Option<&str>) -> Result<Group> {
     Ok(Group::new(table))
 }
 
-/// Reads the rows of y alone, and whether the file has weights by the usual name.
-pub(crate) fn read_observations(path: &Path, y: Option<&str>) -> Result<(Group, bool)> {
+/// Reads the rows of y alone, and their weights if the file has any by the usual name.
+pub(crate) fn read_observations(path: &Path, y: Option<&str>) -> Result<(Group, Option<Vec<f32>>)> {
     let data = Dataset::open(path)?;
-    let table = data.group(&selection("y", y))?;
-    Ok((Group::new(table), data.names().contains(&"weight")))
+    let group = Group::new(data.group(&selection("y", y))?);
+    let weights = read_weights(&data, None, group.values.rows())?;
+    Ok((group, weights))
 }
 
 /// Reads rows of x and their weights, if the file has any.

@@ -14,7 +14,9 @@ pub(crate) const CONFIG: &str = "config.toml";
 pub(crate) const SURROGATE: &str = "surrogate.safetensors";
 /// q(x).
 pub(crate) const SOURCE: &str = "source.safetensors";
-/// x of the pairs with their weights.
+/// q(x|y), where the source was fitted with a variational bound.
+pub(crate) const RECOGNITION: &str = "recognition.safetensors";
+/// x of the pairs with their weights, where these were fitted.
 pub(crate) const PARTICLES: &str = "particles.npz";
 /// Every epoch of every training.
 pub(crate) const HISTORY: &str = "history.csv";
@@ -23,7 +25,15 @@ pub(crate) const SUMMARY: &str = "summary.json";
 /// Calibration of its posteriors, where it was checked.
 pub(crate) const CALIBRATION: &str = "calibration.json";
 
-const FILES: [&str; 6] = [CONFIG, SURROGATE, SOURCE, PARTICLES, HISTORY, SUMMARY];
+const FILES: [&str; 7] = [
+    CONFIG,
+    SURROGATE,
+    SOURCE,
+    RECOGNITION,
+    PARTICLES,
+    HISTORY,
+    SUMMARY,
+];
 
 /// The file of a model: `path` itself, or the file `name` of the run in the folder `path`.
 pub(crate) fn model_of(path: &Path, name: &str) -> Result<PathBuf> {
@@ -35,7 +45,12 @@ pub(crate) fn model_of(path: &Path, name: &str) -> Result<PathBuf> {
         return Ok(file);
     }
     let shown = path.display();
-    Err(if path.join(SURROGATE).exists() {
+    Err(if name == PARTICLES && path.join(SOURCE).exists() {
+        Failure::input(
+            format!("{shown}: this run has no {name}: its source is not made of particles"),
+            "fit with `source = auto` or `particles` to have them",
+        )
+    } else if path.join(SURROGATE).exists() {
         Failure::input(
             format!("{shown}: this run has no {name}: its second stage was not finished"),
             format!("neb source {shown} --pairs FILE --observations FILE -o {shown} --force"),
@@ -122,7 +137,13 @@ impl PartialRun {
             return fs::rename(&partial, &self.target).with_context(failed);
         }
         for name in FILES {
-            fs::rename(partial.join(name), self.target.join(name)).with_context(failed)?;
+            let (new, old) = (partial.join(name), self.target.join(name));
+            if new.exists() {
+                fs::rename(new, old).with_context(failed)?;
+            } else if old.exists() {
+                // Of the run that is replaced; this one has no such part.
+                fs::remove_file(old).with_context(failed)?;
+            }
         }
         fs::remove_dir(&partial).with_context(failed)
     }

@@ -4,12 +4,25 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use neb::estimator::{Gradient, Samples, mc};
+use neb::nn::adam::{Adam, AdamConfig};
 use neb::nn::schedule::Schedule;
 use neb::simulator::{self, Proposal};
+use neb::source::{
+    Bound, Estimator, EstimatorKind, MarginalObjective, Pull, Recognition, RecognitionConfig,
+    SingleConfig, SourceKind, Spread, VariationalObjective, VariationalProblem,
+};
 use neb::surrogate::{FitOptions, Pairs, Surrogate, SurrogateConfig};
+use neb::train::Objective;
 use neb::{Likelihood, Matrix};
 
-const CASES: [&str; 3] = ["pairs_forward", "pairs", "train_epoch"];
+const CASES: [&str; 6] = [
+    "pairs_forward",
+    "pairs",
+    "train_epoch",
+    "umnn_step",
+    "elbo_step",
+    "iw_step",
+];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut cases = Vec::new();
@@ -46,6 +59,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let samples = Samples::Shared(x.view());
                 mc(&surrogate, y.view().into(), samples, Gradient::Sparse).expect("finite");
             }),
+            "umnn_step" => mc_step(&surrogate, &y)?,
+            "elbo_step" => variational_step(&surrogate, &y, Bound::Elbo, 1)?,
+            "iw_step" => variational_step(&surrogate, &y, Bound::ImportanceWeighted, 16)?,
             _ => train(6)?.1,
         };
         println!(r#"{{"name": "{case}", "seconds": {seconds}, "threads": {threads}}}"#);
@@ -93,6 +109,75 @@ fn train(epochs: usize) -> Result<(Surrogate, f64), neb::Error> {
         .collect();
     seconds.sort_by(f64::total_cmp);
     Ok((surrogate, seconds[seconds.len() / 2]))
+}
+
+/// One step of stage 2 with the paper's UMNN source, 1024 samples shared by the batch.
+fn mc_step(surrogate: &Surrogate, y: &Matrix) -> Result<f64, neb::Error> {
+    let mut source =
+        SingleConfig::source(EstimatorKind::Mc, SourceKind::Umnn).build(&[0.0; 2], &[1.0; 2], 1)?;
+    step_seconds(&mut MarginalObjective {
+        source: &mut source,
+        likelihood: surrogate,
+        y: y.view(),
+        weights: None,
+        estimator: Estimator::Shared { k: 1024 },
+        pull: Pull::NONE,
+        held_out_k: 1024,
+        seed: 1,
+        effective_samples: Vec::new(),
+    })
+}
+
+/// One step of a variational bound with the paper's UMNN source and recognition network.
+fn variational_step(
+    surrogate: &Surrogate,
+    y: &Matrix,
+    bound: Bound,
+    k: usize,
+) -> Result<f64, neb::Error> {
+    let start = Spread {
+        mean: &[0.0; 2],
+        deviation: &[1.0; 2],
+    };
+    let mut source = SingleConfig::source(EstimatorKind::Iw, SourceKind::Umnn).build(
+        start.mean,
+        start.deviation,
+        1,
+    )?;
+    let mut recognition = Recognition::new(&RecognitionConfig::paper(), start, start, 1);
+    let problem = VariationalProblem {
+        likelihood: surrogate,
+        y: y.view(),
+        weights: None,
+        bound,
+        k,
+        pull: Pull::NONE,
+        seed: 1,
+    };
+    step_seconds(&mut VariationalObjective::new(
+        &mut source,
+        &mut recognition,
+        problem,
+    )?)
+}
+
+/// Median seconds of loss, gradient and Adam over all rows.
+fn step_seconds(objective: &mut dyn Objective) -> Result<f64, neb::Error> {
+    let rows: Vec<u32> = (0..objective.rows() as u32).collect();
+    let mut gradient = vec![0.0; objective.parameters().len()];
+    let mut adam = Adam::new(gradient.len());
+    let mut step = 0;
+    let mut failed = None;
+    let seconds = median(|| {
+        failed = failed
+            .take()
+            .or(objective.loss(&rows, step, &mut gradient).err());
+        objective.update(&mut |parameters| {
+            adam.step(&AdamConfig::default(), 1e-4, parameters, &mut gradient);
+        });
+        step += 1;
+    });
+    failed.map_or(Ok(seconds), Err)
 }
 
 /// Median seconds over repeats, after a warm-up.

@@ -111,7 +111,7 @@ pub(super) fn warn(warnings: &[String], session: Session) {
 }
 
 /// The rungs as a table; the winner is marked.
-pub(super) fn table(report: &LadderReport) -> String {
+pub(super) fn table(report: &LadderReport, reason: &str) -> String {
     let mut text = format!(
         "  {:<29} {:>17} {:>19} {:>5} {:>9} {:>8}\n",
         "rung", "held-out log p(y)", "gain ± error", "kept", "effective", "seconds"
@@ -139,6 +139,6 @@ pub(super) fn table(report: &LadderReport) -> String {
             rung.seconds
         ));
     }
-    text.push_str(&report.reason());
+    text.push_str(reason);
     text
 }

@@ -13,6 +13,7 @@ use neb_data::Array;
 use serde::Serialize;
 
 use super::log_prob::mean_and_median;
+use super::stage2::{self, Data};
 use super::summary::{DataFiles, Finished};
 use super::{Session, climbing, report, training};
 use crate::args;
@@ -94,10 +95,15 @@ pub(crate) fn run(args: &args::Demo, session: Session) -> Result<()> {
     let fitted = training::fit(pairs, &config.surrogate, seed, None, session);
     let (surrogate, stage1) = fitted.map_err(stopped)?;
     let (truth, observed) = problem.observations(OBSERVATIONS, seed);
-    let ladder = config.ladder(&x.names, OBSERVATIONS, PAIRS)?;
-    let points = x.values.view();
-    let outcome = climbing::climb(&surrogate, observed.view(), points, &ladder, seed, session);
-    let outcome = outcome.map_err(stopped)?;
+    let stage = config.stage2(&x, OBSERVATIONS)?;
+    let data = Data {
+        surrogate: &surrogate,
+        y: observed.view(),
+        weights: None,
+        x: &x,
+        seed,
+    };
+    let outcome = stage2::run(stage, data, session).map_err(stopped)?;
 
     let run = PartialRun::create(&output)?;
     run.write(CONFIG, &format!("{}\n", config.to_toml()))?;
@@ -203,7 +209,7 @@ fn text(learned: &Learned) -> String {
         "exact",
         exact.mean,
         exact.median,
-        climbing::table(&learned.source),
+        climbing::table(&learned.source, &learned.source.reason()),
         learned.x_auc.map_or_else(String::new, words),
         words(learned.y_auc),
         learned.seconds,

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
+use super::stage2::{self, Data};
 use super::summary::{DataFiles, Finished};
 use super::{Session, climbing, source, training};
 use crate::args;
@@ -24,7 +25,7 @@ pub(crate) fn run(args: &args::Fit, session: Session) -> Result<()> {
     )?;
     run_folder::check_target(&args.output, session.force)?;
     let pairs = PairsFile::read(&args.pairs, &args.columns)?;
-    let (y, weighted) = files::read_observations(&args.observations, args.columns.y.as_deref())?;
+    let (y, weights) = files::read_observations(&args.observations, args.columns.y.as_deref())?;
     files::check_names(
         "y",
         &args.observations,
@@ -32,13 +33,14 @@ pub(crate) fn run(args: &args::Fit, session: Session) -> Result<()> {
         &pairs.y.names,
         "the pairs have",
     )?;
-    let (observations, rows) = (y.values.rows(), pairs.x.values.rows());
-    let ladder = config.ladder(&pairs.x.names, observations, rows)?;
+    let observations = y.values.rows();
+    let stage = config.stage2(&pairs.x, observations)?;
     let ranges = climbing::ranges(pairs.y.values.view());
     let outside = climbing::check_range(&args.observations, &y, &ranges)?;
     let warnings: Vec<String> = outside.into_iter().collect();
     climbing::warn(&warnings, session);
     source::note_weights(pairs.has_weight(), &args.pairs, session);
+    let weighted = weights.is_some() && !stage2::uses_weights(&stage);
     source::note_weights(weighted, &args.observations, session);
 
     interrupt::listen()?;
@@ -55,8 +57,14 @@ pub(crate) fn run(args: &args::Fit, session: Session) -> Result<()> {
     let run = PartialRun::create(&args.output)?;
     run.write(CONFIG, &format!("{}\n", config.to_toml()))?;
     surrogate.save(&run.path(SURROGATE))?;
-    let points = pairs.x.values.view();
-    let outcome = climbing::climb(&surrogate, y.values.view(), points, &ladder, seed, session);
+    let data = Data {
+        surrogate: &surrogate,
+        y: y.values.view(),
+        weights: weights.as_deref(),
+        x: &pairs.x,
+        seed,
+    };
+    let outcome = stage2::run(stage, data, session);
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(error) => return Err(source::stopped(error, run, &restart(args, seed))),
@@ -90,7 +98,23 @@ fn restart(args: &args::Fit, seed: u64) -> Vec<String> {
     option("--x", args.columns.x.clone());
     option("--y", args.columns.y.clone());
     option("--config", args.config.config.as_ref().map(shown));
-    option("--symmetric", args.source.symmetric.clone());
+    let preset = args.config.preset.map(|preset| name(preset));
+    option("--preset", preset);
+    let source = &args.source;
+    option("--source", source.source.map(|choice| name(choice)));
+    option("--estimator", source.estimator.map(|choice| name(choice)));
+    option("--k", source.k.map(|k| k.to_string()));
+    option("--samples", source.samples.map(|choice| name(choice)));
+    option("--levels", source.levels.map(|choice| name(choice)));
+    option("--base", source.base.map(|choice| name(choice)));
+    option("--domain", source.domain.clone());
+    option("--symmetric", source.symmetric.clone());
     option("--seed", Some(seed.to_string()));
     words
+}
+
+/// A choice as it is typed.
+fn name(choice: impl clap::ValueEnum) -> String {
+    let value = choice.to_possible_value();
+    value.map_or(String::new(), |value| value.get_name().to_owned())
 }

@@ -10,6 +10,7 @@ mod report;
 mod sample;
 mod simulate;
 mod source;
+mod stage2;
 mod summary;
 mod surrogate;
 mod training;

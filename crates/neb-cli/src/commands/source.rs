@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
+use super::stage2::{self, Data};
 use super::summary::{DataFiles, Finished};
 use super::surrogate::quoted;
 use super::{Session, climbing};
@@ -17,14 +18,10 @@ use crate::run_folder::{self, CONFIG, PartialRun, SURROGATE};
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Source, session: Session) -> Result<()> {
-    let settings = args::ConfigSource {
-        config: args.config.clone(),
-        preset: None,
-    };
     let config = Config::resolve(
         session.seed_flag,
         args::Stages::Source,
-        &settings,
+        &args.config,
         &args::SurrogateKeys::default(),
         &args.source,
     )?;
@@ -32,13 +29,14 @@ pub(crate) fn run(args: &args::Source, session: Session) -> Result<()> {
     let surrogate = files::load_surrogate(&args.surrogate)?;
     let x = files::read_points(&args.pairs, args.columns.x.as_deref())?;
     files::check_columns("x", &args.pairs, &x, &surrogate)?;
-    let (y, weighted) = files::read_observations(&args.observations, args.columns.y.as_deref())?;
+    let (y, weights) = files::read_observations(&args.observations, args.columns.y.as_deref())?;
     files::check_columns("y", &args.observations, &y, &surrogate)?;
     let observations = y.values.rows();
-    let ladder = config.ladder(&x.names, observations, x.values.rows())?;
+    let stage = config.stage2(&x, observations)?;
     let outside = climbing::check_range(&args.observations, &y, surrogate.y_range())?;
     let warnings: Vec<String> = outside.into_iter().collect();
     climbing::warn(&warnings, session);
+    let weighted = weights.is_some() && !stage2::uses_weights(&stage);
     note_weights(weighted, &args.observations, session);
 
     interrupt::listen()?;
@@ -46,8 +44,14 @@ pub(crate) fn run(args: &args::Source, session: Session) -> Result<()> {
     let run = PartialRun::create(&args.output)?;
     run.write(CONFIG, &format!("{}\n", config.to_toml()))?;
     surrogate.save(&run.path(SURROGATE))?;
-    let (y, points) = (y.values.view(), x.values.view());
-    let outcome = climbing::climb(&surrogate, y, points, &ladder, seed, session);
+    let data = Data {
+        surrogate: &surrogate,
+        y: y.values.view(),
+        weights: weights.as_deref(),
+        x: &x,
+        seed,
+    };
+    let outcome = stage2::run(stage, data, session);
     let outcome = outcome.map_err(|error| match error {
         neb::Error::Cancelled { .. } => Failure::interrupted(
             "interrupted; nothing was written",

@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use neb::source::ladder::{LadderOutcome, LadderReport};
 use neb::source::{Width, save_source};
 use neb::surrogate::{Report, Surrogate};
 use neb::train::Epoch;
 use neb_data::Array;
 use serde::{Deserialize, Serialize};
 
+use super::stage2::Learned;
 use super::{Session, climbing, training};
 use crate::args::Columns;
 use crate::files::Group;
-use crate::run_folder::{HISTORY, PARTICLES, PartialRun, SOURCE, SUMMARY};
+use crate::run_folder::{HISTORY, PARTICLES, PartialRun, RECOGNITION, SOURCE, SUMMARY};
 
 /// `summary.json`.
 #[derive(Serialize)]
@@ -88,8 +88,8 @@ struct SourceSummary {
     winner: String,
     reason: String,
     width: Width,
-    effective_particles: f64,
-    particle_iterations: usize,
+    effective_particles: Option<f64>,
+    particle_iterations: Option<usize>,
     rungs: Vec<RungSummary>,
 }
 
@@ -110,7 +110,7 @@ pub(super) struct Finished<'a> {
     /// How it was learned; none where it was read from a file.
     pub(super) stage1: Option<&'a Report>,
     pub(super) from: Option<&'a Path>,
-    pub(super) outcome: &'a LadderOutcome,
+    pub(super) outcome: &'a Learned,
     /// x of the pairs.
     pub(super) x: &'a Group,
     pub(super) observations: usize,
@@ -130,7 +130,7 @@ impl Finished<'_> {
             format!(
                 "{}{}\n\n{}: {} and {}, from {} pairs and {} observations, seed {}, {:.1} s",
                 tried.unwrap_or_default(),
-                climbing::table(&self.outcome.report),
+                climbing::table(&self.outcome.report, &self.outcome.reason),
                 summary.output.display(),
                 summary.surrogate.winner,
                 summary.source.winner,
@@ -146,25 +146,31 @@ impl Finished<'_> {
     pub(super) fn save(&self, run: PartialRun, session: Session) -> Result<Summary> {
         let outcome = self.outcome;
         save_source(&outcome.source, &self.x.names, &run.path(SOURCE))?;
-        let weights = &outcome.particles.weights[..];
-        let particles = self.x.values.view().slice(0..weights.len()).to_matrix();
-        let arrays = [
-            Array::new(
-                "x",
-                &[particles.rows(), particles.cols()],
-                particles.values(),
-            )
-            .with_names(&self.x.names),
-            Array::new("weight", &[weights.len()], weights),
-        ];
-        neb_data::write(run.path(PARTICLES), true, &arrays)?;
+        if let Some(recognition) = &outcome.recognition {
+            let names = self.surrogate.y_names();
+            recognition.save(&self.x.names, names, &run.path(RECOGNITION))?;
+        }
+        let particles = outcome.particles.as_ref();
+        let weights = particles.map_or(&[][..], |particles| &particles.weights[..]);
+        if particles.is_some() {
+            let particles = self.x.values.view().slice(0..weights.len()).to_matrix();
+            let arrays = [
+                Array::new(
+                    "x",
+                    &[particles.rows(), particles.cols()],
+                    particles.values(),
+                )
+                .with_names(&self.x.names),
+                Array::new("weight", &[weights.len()], weights),
+            ];
+            neb_data::write(run.path(PARTICLES), true, &arrays)?;
+        }
         run.write(HISTORY, &history(self.stage1, outcome))?;
 
-        let (stage1, report) = (self.stage1, &outcome.report);
+        let stage1 = self.stage1;
         let mut warnings = self.warnings.clone();
-        let of_rungs = climbing::warnings(report);
-        climbing::warn(&of_rungs, session);
-        warnings.extend(of_rungs);
+        climbing::warn(&outcome.warnings, session);
+        warnings.extend(outcome.warnings.iter().cloned());
         let summary = Summary {
             versions: Versions {
                 neb: env!("CARGO_PKG_VERSION"),
@@ -182,7 +188,7 @@ impl Finished<'_> {
                 reason: stage1.map(reason),
                 tried: stage1.map(tried).unwrap_or_default(),
             },
-            source: SourceSummary::new(report),
+            source: SourceSummary::new(outcome),
             warnings,
             seconds: self.seconds,
             output: self.output.to_owned(),
@@ -195,14 +201,15 @@ impl Finished<'_> {
 }
 
 impl SourceSummary {
-    fn new(report: &LadderReport) -> Self {
+    fn new(outcome: &Learned) -> Self {
+        let report = &outcome.report;
         let number = |value: f64| value.is_finite().then_some(value);
         Self {
             winner: report.rungs[report.winner].name.clone(),
-            reason: report.reason(),
+            reason: outcome.reason.clone(),
             width: report.width,
-            effective_particles: report.particles.0,
-            particle_iterations: report.particles.1,
+            effective_particles: outcome.particles.as_ref().map(|_| report.particles.0),
+            particle_iterations: outcome.particles.as_ref().map(|_| report.particles.1),
             rungs: report
                 .rungs
                 .iter()
@@ -243,17 +250,19 @@ fn tried(report: &Report) -> Vec<Tried> {
 }
 
 /// Every epoch of both stages, with losses: the mean of -log q(y|x) or -log p(y), in the units they were trained in.
-fn history(stage1: Option<&Report>, outcome: &LadderOutcome) -> String {
-    let mut text = "stage,rung,epoch,train,held_out,rate,gradient_norm,seconds\n".to_owned();
+fn history(stage1: Option<&Report>, outcome: &Learned) -> String {
+    let mut text =
+        "stage,rung,epoch,train,held_out,rate,gradient_norm,effective_samples,seconds\n".to_owned();
     let mut epochs = |stage: &str, rung: &str, history: &[Epoch]| {
         for epoch in history {
             text.push_str(&format!(
-                "{stage},\"{rung}\",{},{},{},{},{},{}\n",
+                "{stage},\"{rung}\",{},{},{},{},{},{},{}\n",
                 epoch.epoch,
                 epoch.train,
                 cell(epoch.held_out),
                 epoch.rate,
                 epoch.gradient_norm,
+                cell(epoch.effective_samples.unwrap_or(f64::NAN)),
                 epoch.seconds
             ));
         }
@@ -264,10 +273,14 @@ fn history(stage1: Option<&Report>, outcome: &LadderOutcome) -> String {
     for rung in &outcome.report.rungs {
         epochs("source", &rung.name, &rung.history);
     }
-    for (iteration, step) in outcome.particles.history.iter().enumerate() {
+    let steps = outcome
+        .particles
+        .iter()
+        .flat_map(|particles| &particles.history);
+    for (iteration, step) in steps.enumerate() {
         let held_out = step.held_out.map_or(f64::NAN, |value| -value);
         text.push_str(&format!(
-            "source,\"particles\",{iteration},{},{},,,\n",
+            "source,\"particles\",{iteration},{},{},,,,\n",
             -step.train,
             cell(held_out)
         ));

@@ -1,0 +1,286 @@
+//! Stage 2 in any of its forms: the ladder, one source by one estimator, or particles; with progress and Ctrl-C.
+
+use std::time::Instant;
+
+use neb::source::ladder::{LadderConfig, LadderReport, Rung};
+use neb::source::particles::{ParticleSettings, ParticleWeights, fit_particles};
+use neb::source::{
+    EstimatorKind, Model, Observations, Recognition, SingleConfig, SingleOptions, Source,
+    SourceConfig, SourceKind, Width, fit_points, fit_single,
+};
+use neb::surrogate::Surrogate;
+use neb::train::{Epoch, Progress};
+use neb::{Error, Noise, Purpose, Result, Rows};
+
+use super::{Session, climbing};
+use crate::config::{SingleStage, Stage2};
+use crate::files::Group;
+use crate::interrupt;
+use crate::progress::TrainingBar;
+
+/// What stage 2 ends with.
+pub(super) struct Learned {
+    pub(super) source: Model,
+    /// Where a variational bound was maximised.
+    pub(super) recognition: Option<Recognition>,
+    /// Weights of the pairs' first x, where they were fitted.
+    pub(super) particles: Option<ParticleWeights>,
+    /// What was tried; of a single source, its training.
+    pub(super) report: LadderReport,
+    /// Why the source was kept.
+    pub(super) reason: String,
+    /// What the user should know.
+    pub(super) warnings: Vec<String>,
+}
+
+/// What stage 2 works with.
+#[derive(Clone, Copy)]
+pub(super) struct Data<'a> {
+    pub(super) surrogate: &'a Surrogate,
+    pub(super) y: Rows<'a>,
+    pub(super) weights: Option<&'a [f32]>,
+    /// x of the pairs.
+    pub(super) x: &'a Group,
+    pub(super) seed: u64,
+}
+
+/// Runs stage 2; stops on Ctrl-C with [`neb::Error::Cancelled`].
+pub(super) fn run(stage: Stage2, data: Data, session: Session) -> Result<Learned> {
+    match stage {
+        Stage2::Ladder(config) => {
+            let points = data.x.values.view();
+            let outcome =
+                climbing::climb(data.surrogate, data.y, points, &config, data.seed, session)?;
+            Ok(Learned {
+                warnings: climbing::warnings(&outcome.report),
+                reason: outcome.report.reason(),
+                source: outcome.source,
+                recognition: None,
+                particles: Some(outcome.particles),
+                report: outcome.report,
+            })
+        }
+        Stage2::Single(stage) => single(*stage, data, session),
+        Stage2::Particles(config, model) => particles(config, model, data, session),
+    }
+}
+
+/// Whether stage 2 in this form makes use of event weights.
+pub(super) fn uses_weights(stage: &Stage2) -> bool {
+    !matches!(stage, Stage2::Ladder(_))
+}
+
+fn single(stage: SingleStage, data: Data, session: Session) -> Result<Learned> {
+    let started = Instant::now();
+    let mut bar = TrainingBar::new(" for this training", session.output.quiet);
+    let mut watch = |round: &str, progress: &Progress| {
+        bar.update(round, progress);
+        interrupt::check()
+    };
+    let observations = Observations {
+        y: data.y,
+        weights: data.weights,
+    };
+    let reference = match stage.fit.pull {
+        0.0 => None,
+        _ => Some(simpler(&stage, data, observations, &mut watch)?),
+    };
+    let mut model = stage.model;
+    let options = SingleOptions {
+        seed: data.seed,
+        checkpoints: None,
+        domain: stage.config.domain.as_ref(),
+        towards: reference
+            .as_ref()
+            .and_then(|model| model.source().density()),
+        watch: &mut watch,
+    };
+    let fitted = fit_single(
+        &mut model,
+        data.surrogate,
+        observations,
+        &stage.fit,
+        options,
+    );
+    bar.finish();
+    let outcome = fitted?;
+    let last = outcome.last();
+    let name = format!("{} by {}", stage.name, estimator_name(stage.fit.estimator));
+    let history: Vec<Epoch> = outcome
+        .rounds
+        .iter()
+        .flat_map(|round| round.outcome.history.iter().copied())
+        .collect();
+    let judged = match stage.fit.estimator.bound() {
+        Some(_) => "bound on log p(y)",
+        None => "log p(y)",
+    };
+    let best = &last.outcome;
+    let held_out = best.history[best.best_epoch - 1].held_out.is_finite();
+    Ok(Learned {
+        reason: format!(
+            "{name}, as asked for: {judged} of {} observations {:.4}, epoch {} of {}",
+            if held_out { "held-out" } else { "the" },
+            -best.best_loss,
+            best.best_epoch,
+            best.history.len()
+        ),
+        report: one_rung(
+            Rung {
+                name,
+                held_out: -best.best_loss,
+                gain: f64::NAN,
+                standard_error: f64::NAN,
+                kept: true,
+                seconds: started.elapsed().as_secs_f64(),
+                effective_samples: outcome.effective_samples.unwrap_or(f64::NAN),
+                history,
+            },
+            last.width,
+        ),
+        source: model,
+        recognition: outcome.recognition,
+        particles: None,
+        warnings: stage.note.into_iter().chain(outcome.notes).collect(),
+    })
+}
+
+/// What the settings' `pull` pulls towards: an affine source fitted first.
+fn simpler(
+    stage: &SingleStage,
+    data: Data,
+    observations: Observations,
+    watch: &mut neb::source::ladder::LadderWatch,
+) -> Result<Model> {
+    let config = SourceConfig {
+        symmetric: stage.config.symmetric.clone(),
+        domain: stage.config.domain.clone(),
+        ..SourceConfig::new(SourceKind::Affine)
+    };
+    let mut model = config.build_from_points(data.x.values.view(), &data.x.names, data.seed)?;
+    let mut fit = SingleConfig::fast(EstimatorKind::Mc);
+    fit.k = fit.k.max(stage.fit.k);
+    fit.train.rate = 2e-2;
+    fit.train.epochs = fit.train.epochs.min(10);
+    let options = SingleOptions {
+        seed: data.seed,
+        checkpoints: None,
+        domain: stage.config.domain.as_ref(),
+        towards: None,
+        watch,
+    };
+    fit_single(&mut model, data.surrogate, observations, &fit, options)?;
+    Ok(model)
+}
+
+fn estimator_name(kind: EstimatorKind) -> &'static str {
+    match kind {
+        EstimatorKind::Mc => "mc",
+        EstimatorKind::Roulette => "roulette",
+        EstimatorKind::Elbo => "elbo",
+        EstimatorKind::Iw => "iw",
+    }
+}
+
+fn one_rung(rung: Rung, width: Width) -> LadderReport {
+    LadderReport {
+        rungs: vec![rung],
+        winner: 0,
+        width,
+        particles: (f64::NAN, 0),
+    }
+}
+
+/// Weights on the pairs' x by expectation-maximisation, and a flow fitted to them.
+fn particles(
+    config: LadderConfig,
+    mut model: Model,
+    data: Data,
+    session: Session,
+) -> Result<Learned> {
+    let started = Instant::now();
+    let all = data.x.values.view();
+    let points = all.slice(0..all.rows().min(config.particles));
+    let seed = data.seed;
+    let width = neb::source::narrowest_width(
+        data.surrogate,
+        data.y,
+        points,
+        config.refine_effective_samples,
+        seed,
+    );
+    let likelihood = width.likelihood(data.surrogate);
+    let y = width.observations(data.surrogate, data.y, seed);
+    let settings = ParticleSettings {
+        seed,
+        held_out: config.held_out,
+        ..ParticleSettings::default()
+    };
+    let weights = fit_particles(
+        &*likelihood,
+        y.view(),
+        data.weights,
+        points,
+        None,
+        &settings,
+    )?;
+    let drawn = weights.resample(points.rows(), Noise::new(seed, Purpose::SourceSample, 2));
+    let draws = points.gather(&drawn);
+    let mut bar = TrainingBar::new(" for this training", session.output.quiet);
+    let fitted = fit_points(
+        &mut model,
+        draws.view(),
+        &config.flow.train,
+        seed,
+        None,
+        &mut |progress| {
+            bar.update("spline on particles", progress);
+            interrupt::check()
+        },
+    );
+    bar.finish();
+    let history = fitted?.history;
+    let x = model.sample(config.judge_k, Noise::new(seed, Purpose::SourceSample, 0));
+    let values = neb::estimator::log_marginal_values(&*likelihood, y.view(), x.view())?;
+    let (sum, total) = values
+        .iter()
+        .enumerate()
+        .fold((0.0, 0.0), |(sum, total), (row, value)| {
+            let weight = data.weights.map_or(1.0, |v| f64::from(v[row]));
+            (sum + weight * value.max(-1000.0), total + weight)
+        });
+    if !total.is_finite() || total <= 0.0 {
+        return Err(Error::input(
+            format!("the event weights add up to {total}"),
+            "their sum must be positive",
+        ));
+    }
+    let mut report = one_rung(
+        Rung {
+            name: "spline on particles".to_owned(),
+            held_out: sum / total,
+            gain: f64::NAN,
+            standard_error: f64::NAN,
+            kept: true,
+            seconds: started.elapsed().as_secs_f64(),
+            effective_samples: f64::NAN,
+            history,
+        },
+        width,
+    );
+    report.particles = (weights.effective_particles(), weights.iteration);
+    Ok(Learned {
+        reason: format!(
+            "particles, as asked for: weights after {} iterations on {} points, {:.0} of them effective, and a spline flow \
+             fitted to them",
+            weights.iteration,
+            points.rows(),
+            weights.effective_particles()
+        ),
+        report,
+        source: model,
+        recognition: None,
+        particles: Some(weights),
+        warnings: Vec::new(),
+    })
+}
