@@ -8,3 +8,4 @@ mod report;
 mod resume;
 mod stage2;
 mod stage2_refused;
+mod stage2_single;

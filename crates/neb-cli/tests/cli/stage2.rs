@@ -68,7 +68,7 @@ fn fit_writes_a_whole_run() {
             .count()
     };
     assert_eq!(
-        count("stage,rung,epoch,train,held_out,rate,gradient_norm,seconds"),
+        count("stage,rung,epoch,train,held_out,rate,gradient_norm,effective_samples,seconds"),
         1
     );
     assert_eq!(count("surrogate,\"mixture-2+noise\","), 5);
