@@ -249,17 +249,18 @@ impl SourceSettings {
                 Form::Single(Box::new(single))
             }
         };
-        if choice == SourceChoice::Auto && keys.domain.is_some() {
+        if choice == SourceChoice::Auto && keys.domain.as_deref().is_some_and(|d| d != "none") {
             return Err(Failure::input(
                 "source = auto has no domain",
                 "choose one source, --source spline for example",
             ));
         }
+        let given = |value: Option<String>| value.filter(|value| value != "none");
         Ok(Self {
             choice,
             form,
-            domain: keys.domain,
-            symmetric: keys.symmetric,
+            domain: given(keys.domain),
+            symmetric: given(keys.symmetric),
         })
     }
 

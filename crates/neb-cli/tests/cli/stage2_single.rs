@@ -127,32 +127,44 @@ fn one_observation() {
     folder.succeed("sample new -n 5 --push -o x.npz");
 }
 
-/// Weights of one above a threshold and zero below are the same fit as the rows above it alone: the same rows in other batches,
-/// so only nearly; a fit that ignored them would be off by 0.4.
+/// Weights of one change no bit; weights that leave only the observations with y2 > 0 move the particles there, on which
+/// y2 = (x2 − x1)/√2 up to 0.1 of noise: its mean over the source is 0, over its upper half about 0.4.
 #[test]
 fn event_weights_count() {
     let folder = folder_with_run();
     let y = read(&folder.path("seen.npz"), "y");
-    let weights: Vec<f32> = (0..y.rows())
-        .map(|i| f32::from(y.row(i)[1] > 0.0))
-        .collect();
-    let arrays = [
-        Array::new("y", &[y.rows(), 2], y.values()),
-        Array::new("weight", &[y.rows()], &weights[..]),
-    ];
-    neb_data::write(folder.path("weighted.npz"), true, &arrays).unwrap();
-    let settings =
-        "[source]\nepochs = 40\nbatch = 90\nrate = 0.03\nbase = \"normal\"\nk = 512\njudge-k = 512";
-    std::fs::write(folder.path("long.toml"), settings).unwrap();
-    let mean_y2 = |observations: &str| {
-        let line = source("--config long.toml --source affine -o new --force");
-        folder.succeed(&line.replace("seen.npz", observations));
-        folder.succeed("sample new -n 4000 --push -o x.npz --force");
-        let y = read(&folder.path("x.npz"), "y");
-        (0..y.rows()).map(|i| f64::from(y.row(i)[1])).sum::<f64>() / y.rows() as f64
+    let write = |name: &str, weight: &dyn Fn(&[f32]) -> f32| {
+        let weights: Vec<f32> = (0..y.rows()).map(|i| weight(y.row(i))).collect();
+        let arrays = [
+            Array::new("y", &[y.rows(), 2], y.values()),
+            Array::new("weight", &[y.rows()], &weights[..]),
+        ];
+        neb_data::write(folder.path(name), true, &arrays).unwrap();
     };
-    let (all, above) = (mean_y2("seen.npz"), mean_y2("weighted.npz"));
-    assert!(all.abs() < 0.15 && above > all + 0.2, "{all} {above}");
+    write("ones.npz", &|_| 1.0);
+    write("above.npz", &|y| f32::from(y[1] > 0.0));
+    let bytes = |observations: &str| {
+        let line = source("--config single.toml --source affine --k 64 -o new --force");
+        folder.succeed(&line.replace("seen.npz", observations));
+        folder.bytes("new/source.safetensors")
+    };
+    let plain = bytes("seen.npz");
+    assert!(bytes("ones.npz") == plain);
+    assert!(bytes("above.npz") != plain);
+    folder.succeed(
+        "surrogate --pairs pairs.npz -o good.safetensors --kind mixture --components 1 --hidden 32 --epochs 80 --batch 32",
+    );
+    let mean = |observations: &str| {
+        let line = source("--source particles -o new --force").replace("run", "good.safetensors");
+        folder.succeed(&line.replace("seen.npz", observations));
+        let x = read(&folder.path("new/particles.npz"), "x");
+        let weight = read(&folder.path("new/particles.npz"), "weight");
+        (0..x.rows())
+            .map(|j| weight.values()[j] * (x.row(j)[1] - x.row(j)[0]) * 0.5f32.sqrt())
+            .sum::<f32>()
+    };
+    let (all, above) = (mean("ones.npz"), mean("above.npz"));
+    assert!(all.abs() < 0.2 && above > all + 0.2, "{all} {above}");
 }
 
 #[test]
