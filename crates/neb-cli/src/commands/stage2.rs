@@ -61,7 +61,7 @@ pub(super) fn run(stage: Stage2, data: Data, session: Session) -> Result<Learned
             })
         }
         Stage2::Single(stage) => single(*stage, data, session),
-        Stage2::Particles(config, model) => particles(config, model, data, session),
+        Stage2::Particles(stage) => particles(*stage, data, session),
     }
 }
 
@@ -193,8 +193,7 @@ fn one_rung(rung: Rung, width: Width) -> LadderReport {
 
 /// Weights on the pairs' x by expectation-maximisation, and a flow fitted to them.
 fn particles(
-    config: LadderConfig,
-    mut model: Model,
+    (config, mut model): (LadderConfig, Model),
     data: Data,
     session: Session,
 ) -> Result<Learned> {

@@ -168,7 +168,7 @@ struct Single {
 #[derive(Clone, Debug, PartialEq)]
 enum Form {
     /// The ladder's settings, also those of particles.
-    Ladder(LadderConfig),
+    Ladder(Box<LadderConfig>),
     Single(Box<Single>),
 }
 
@@ -185,7 +185,7 @@ impl Default for SourceSettings {
     fn default() -> Self {
         Self {
             choice: SourceChoice::Auto,
-            form: Form::Ladder(LadderConfig::default()),
+            form: Form::Ladder(Box::default()),
             domain: None,
             symmetric: None,
         }
@@ -195,9 +195,9 @@ impl Default for SourceSettings {
 /// Stage 2, checked against the data.
 pub(crate) enum Stage2 {
     /// The ladder.
-    Ladder(LadderConfig),
+    Ladder(Box<LadderConfig>),
     /// Particles and a flow fitted to them, with the ladder's settings for both.
-    Particles(LadderConfig, Model),
+    Particles(Box<(LadderConfig, Model)>),
     /// One source.
     Single(Box<SingleStage>),
 }
@@ -224,12 +224,11 @@ impl SourceSettings {
             table.remove(named);
         }
         let form = match kind(choice) {
-            None => Form::Ladder(set_all(
-                LadderConfig::default(),
-                &ladder_keys(choice),
-                &table,
-                choice,
-            )?),
+            None => {
+                let keys = ladder_keys(choice);
+                let ladder = set_all(LadderConfig::default(), &keys, &table, choice)?;
+                Form::Ladder(Box::new(ladder))
+            }
             Some(kind) => {
                 let estimator = estimator(keys.estimator.unwrap_or(EstimatorName::Mc));
                 let mut start = single(preset, kind, estimator);
@@ -389,10 +388,10 @@ impl Config {
             Form::Ladder(ladder) if settings.choice == SourceChoice::Auto => {
                 let ladder = LadderConfig {
                     symmetric,
-                    ..ladder.clone()
+                    ..(**ladder).clone()
                 };
                 ladder.check(observations, x.values.rows())?;
-                Ok(Stage2::Ladder(ladder))
+                Ok(Stage2::Ladder(Box::new(ladder)))
             }
             Form::Ladder(ladder) => {
                 ladder.flow.train.check()?;
@@ -405,7 +404,10 @@ impl Config {
                     domain,
                     ..SourceConfig::new(SourceKind::Spline)
                 };
-                Ok(Stage2::Particles(ladder.clone(), build(&config)?))
+                Ok(Stage2::Particles(Box::new((
+                    (**ladder).clone(),
+                    build(&config)?,
+                ))))
             }
             Form::Single(single) => {
                 let config = SourceConfig {
@@ -443,7 +445,7 @@ impl Config {
         };
         push("source", &quoted(settings.choice), "preset");
         let (table, keys) = match &settings.form {
-            Form::Ladder(ladder) => (Table::try_from(ladder), ladder_keys(settings.choice)),
+            Form::Ladder(ladder) => (Table::try_from(&**ladder), ladder_keys(settings.choice)),
             Form::Single(single) => {
                 let name = estimator_name(single.fit.estimator);
                 push("estimator", &quoted(name), "default");
@@ -493,7 +495,10 @@ mod tests {
         expected.flow.train.epochs = 2;
         expected.flow.hidden = vec![3];
         expected.flow.bound = 2.5;
-        assert_eq!(resolve(text).unwrap().form, Form::Ladder(expected));
+        assert_eq!(
+            resolve(text).unwrap().form,
+            Form::Ladder(Box::new(expected))
+        );
 
         let text = "source = \"umnn\"\nestimator = \"iw\"\nk = 9\nhidden = [5]\nrate = 1e-3\nschedule = \"constant\"";
         let mut expected = Single {
