@@ -72,6 +72,7 @@ pub mod kernel;
 mod likelihood;
 mod matrix;
 pub mod nn;
+pub mod posterior;
 mod random;
 mod scaling;
 pub mod simulator;

@@ -24,6 +24,7 @@ pub use calibration::{
 pub use classifier::{Classifier, Scorer};
 pub use mmd::Mmd;
 pub use sample::Sample;
+pub(crate) use sample::check_finite;
 pub use two_sample::{CompareOptions, Comparison, Separation, compare, compare_with};
 pub use wasserstein::SlicedWasserstein;
 

@@ -71,7 +71,7 @@ pub(super) fn effective_size(weights: &[f32]) -> f64 {
 }
 
 /// Refuses values that are not finite, naming the first.
-pub(super) fn check_finite(rows: Rows, name: &str) -> Result<()> {
+pub(crate) fn check_finite(rows: Rows, name: &str) -> Result<()> {
     let bad = |value: &&f32| !value.is_finite();
     let Some(first) = rows.values().iter().position(|value| !value.is_finite()) else {
         return Ok(());
