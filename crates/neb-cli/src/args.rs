@@ -60,6 +60,10 @@ pub(crate) enum Command {
     Compare(Compare),
     /// Write a page on a run: a verdict, figures with captions, settings and numbers
     Report(Report),
+    /// Draw from the posterior p(x|y) of every observation
+    Posterior(Posterior),
+    /// Do the posteriors hold the truth as often as they say?
+    Calibrate(Calibrate),
     /// Print the settings a training would use, and where each comes from
     Config(Config),
     /// Print a shell's completion script
@@ -257,6 +261,75 @@ pub(crate) struct Report {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) columns: Columns,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Posterior {
+    /// The folder of a run
+    pub(crate) run: PathBuf,
+    /// Observations: y, row by row
+    #[arg(long, value_name = "FILE")]
+    pub(crate) observations: PathBuf,
+    /// The arrays or columns that are y, with commas
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) y: Option<String>,
+    /// Draws for each observation
+    #[arg(short, value_name = "N", default_value_t = 1000, value_parser = at_least_one)]
+    pub(crate) n: usize,
+    #[command(flatten)]
+    pub(crate) sampler: Sampler,
+    /// Also find the x of greatest posterior density of each observation
+    #[arg(long)]
+    pub(crate) map: bool,
+    /// File to write: x (observations x draws x dimensions), weight, and what is known about each observation
+    #[arg(short, long, value_name = "FILE.npz")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Calibrate {
+    /// The folder of a run
+    pub(crate) run: PathBuf,
+    /// Pairs whose x is drawn from the true source: x and y, row by row
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pairs: PathBuf,
+    #[command(flatten)]
+    pub(crate) columns: Columns,
+    /// Posterior draws for each pair
+    #[arg(short, value_name = "N", default_value_t = 200, value_parser = at_least_one)]
+    pub(crate) n: usize,
+    #[command(flatten)]
+    pub(crate) sampler: Sampler,
+    /// Pass if no dimension's KS distance is above this, rather than if chance could explain every curve
+    #[arg(long, value_name = "KS")]
+    pub(crate) max_ks: Option<f64>,
+    /// File to write [default: calibration.json in the folder of the run]
+    #[arg(short, long, value_name = "FILE.json")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// How posteriors are drawn from, and when to stop.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Sampler")]
+pub(crate) struct Sampler {
+    /// How to draw
+    #[arg(long, value_enum, default_value = "rejection")]
+    pub(crate) method: PosteriorMethod,
+    /// Stop after so many seconds with what was found
+    #[arg(long, value_name = "S", default_value_t = 600.0, value_parser = positive)]
+    pub(crate) max_seconds: f64,
+    /// Stop after so many samples of the source with what was found
+    #[arg(long, value_name = "K", default_value_t = 10_000_000)]
+    pub(crate) max_samples: u64,
+}
+
+/// How posteriors are drawn from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PosteriorMethod {
+    /// Samples of the source, accepted with probability q(y|x)/max: exact, slow where the likelihood is narrow
+    Rejection,
+    /// Samples of the source, resampled by their weights q(y|x)
+    Importance,
 }
 
 #[derive(Debug, clap::Args)]
@@ -492,6 +565,13 @@ pub(crate) struct SurrogateKeys {
     /// Components of a mixture
     #[arg(long)]
     pub(crate) components: Option<usize>,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(number) if number > 0.0 => Ok(number),
+        _ => Err("expected a number above 0".to_owned()),
+    }
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

@@ -1,5 +1,6 @@
 //! One file per command: typed arguments in, library calls, a result out.
 
+mod calibrate;
 mod climbing;
 mod compare;
 mod config;
@@ -7,6 +8,7 @@ mod demo;
 mod fit;
 mod log_prob;
 mod report;
+mod posterior;
 mod sample;
 mod simulate;
 mod source;
@@ -70,6 +72,8 @@ pub(crate) fn run(args: Args) -> Result<()> {
         Command::Sample(args) => sample::run(&args, session),
         Command::Compare(args) => compare::run(&args, session),
         Command::Report(args) => report::run(&args, session),
+        Command::Posterior(args) => posterior::run(&args, session),
+        Command::Calibrate(args) => calibrate::run(&args, session),
         Command::Config(args) => config::run(&args, session),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -14,6 +14,8 @@ fn help_names_every_command_and_every_option_all_share() {
         "source",
         "compare",
         "report",
+        "posterior",
+        "calibrate",
         "simulate",
         "surrogate",
         "log-prob",

@@ -4,6 +4,7 @@ mod bad_input;
 mod commands;
 mod folder;
 mod report;
+mod posterior;
 #[cfg(unix)]
 mod resume;
 mod stage2;

@@ -91,6 +91,8 @@ pub enum RankShape {
 /// Calibration of one dimension.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Marginal {
+    /// Rank in (0, 1) of each event's truth among the draws of its posterior.
+    pub ranks: Vec<f64>,
     /// The curve of this dimension's ranks.
     pub curve: RankCurve,
     /// Events per bin of the rank, bins of equal width.
@@ -155,6 +157,7 @@ pub fn calibrate(posteriors: Posteriors, options: &CalibrationOptions) -> Result
         .map(|(ranks, curve)| {
             let histogram = histogram(ranks, bins);
             Marginal {
+                ranks: ranks.clone(),
                 curve: curve.clone(),
                 histogram_p_value: unevenness(&histogram, events),
                 histogram,

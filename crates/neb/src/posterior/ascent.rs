@@ -127,7 +127,9 @@ impl Hill<'_> {
     fn step(&self, climbers: &mut [Climber], walking: &[usize]) {
         let dim = self.extent.low.len();
         let owners: Vec<u32> = walking.iter().map(|&at| climbers[at].owner).collect();
-        let here = walking.iter().flat_map(|&at| climbers[at].x.iter().copied());
+        let here = walking
+            .iter()
+            .flat_map(|&at| climbers[at].x.iter().copied());
         let mut next = Matrix::from_vec(here.collect(), dim);
         let slopes = self.gradient(&owners, next.view());
         for (row, &at) in walking.iter().enumerate() {

@@ -55,17 +55,26 @@ impl Extent {
         };
         for col in 0..cols {
             let mean = column(col).map(f64::from).sum::<f64>() / rows;
-            let variance = column(col).map(|v| (f64::from(v) - mean).powi(2)).sum::<f64>() / rows;
+            let variance = column(col)
+                .map(|v| (f64::from(v) - mean).powi(2))
+                .sum::<f64>()
+                / rows;
             extent.low.push(column(col).fold(f32::INFINITY, f32::min));
-            extent.high.push(column(col).fold(f32::NEG_INFINITY, f32::max));
+            extent
+                .high
+                .push(column(col).fold(f32::NEG_INFINITY, f32::max));
             extent.mean.push(mean as f32);
-            extent.deviation.push((variance.sqrt() as f32).max(f32::MIN_POSITIVE));
+            extent
+                .deviation
+                .push((variance.sqrt() as f32).max(f32::MIN_POSITIVE));
         }
         extent
     }
 
     pub(super) fn contains(&self, x: &[f32]) -> bool {
         let bounds = self.low.iter().zip(&self.high);
-        x.iter().zip(bounds).all(|(x, (low, high))| x >= low && x <= high)
+        x.iter()
+            .zip(bounds)
+            .all(|(x, (low, high))| x >= low && x <= high)
     }
 }

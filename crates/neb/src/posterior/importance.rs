@@ -9,9 +9,7 @@ use rayon::prelude::*;
 use super::ascent::Hill;
 use super::bank::{Bank, Extent};
 use super::pareto::pareto_k;
-use super::{
-    Draws, Method, Posterior, PosteriorOptions, Recognise, Stopped, is_over, not_finite,
-};
+use super::{Draws, Method, Posterior, PosteriorOptions, Recognise, Stopped, is_over, not_finite};
 use crate::{Error, Matrix, Noise, Purpose, Result, Rows, Stream};
 
 /// Samples of the first bank; of the second, for observations whose effective number is below the draws asked for.
@@ -152,7 +150,10 @@ impl Draws {
 
 /// Resamples in proportion to the weights; nothing where all of them are zero.
 fn resample(logs: &[f32], observation: usize, options: &PosteriorOptions) -> Result<Resampled> {
-    if let Some(&bad) = logs.iter().find(|log| log.is_nan() || **log == f32::INFINITY) {
+    if let Some(&bad) = logs
+        .iter()
+        .find(|log| log.is_nan() || **log == f32::INFINITY)
+    {
         return Err(not_finite(observation, bad));
     }
     // Beside the steps of rejection, which count chunks of the bank.

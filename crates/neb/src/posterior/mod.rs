@@ -175,9 +175,7 @@ impl Draws {
     /// The draws of one observation that were found.
     pub fn of(&self, observation: usize) -> Rows<'_> {
         let first = observation * self.per_observation;
-        self.x
-            .view()
-            .slice(first..first + self.found[observation])
+        self.x.view().slice(first..first + self.found[observation])
     }
 
     /// One weight per row of `x`: 1 for a draw, 0 where none was found.
@@ -190,7 +188,9 @@ impl Draws {
 
     /// Whether every observation has all draws.
     pub fn complete(&self) -> bool {
-        self.found.iter().all(|&found| found == self.per_observation)
+        self.found
+            .iter()
+            .all(|&found| found == self.per_observation)
     }
 
     fn put(&mut self, observation: usize, draws: &[f32]) {
@@ -257,7 +257,11 @@ impl<'a> Posterior<'a> {
         self.likelihood.log_prob(y, x, out);
         for (out, prior) in out.iter_mut().zip(prior) {
             // A likelihood may be anything where the prior is zero.
-            *out = if prior == f32::NEG_INFINITY { prior } else { *out + prior };
+            *out = if prior == f32::NEG_INFINITY {
+                prior
+            } else {
+                *out + prior
+            };
         }
         Ok(())
     }

@@ -4,8 +4,6 @@
 //! estimate, with the weak prior k ~ ½ of ten observations. Below ½ the weights have a finite variance, up to 0.7 they
 //! are still of use, above they are not.
 
-/// Above this, importance weights cannot be trusted.
-pub(super) const TOO_HEAVY: f64 = 0.7;
 /// Fewest tail values a fit makes sense with.
 const FEWEST: usize = 5;
 
@@ -52,7 +50,10 @@ fn generalised_pareto_shape(values: &[f64]) -> f64 {
             count * ((-theta / shape).ln() - shape - 1.0)
         })
         .collect();
-    let top = log_likelihood.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let top = log_likelihood
+        .iter()
+        .copied()
+        .fold(f64::NEG_INFINITY, f64::max);
     let (mut sum, mut mean) = (0.0, 0.0);
     for (theta, log) in theta.iter().zip(&log_likelihood) {
         let weight = (log - top).exp();

@@ -27,7 +27,10 @@ impl Posterior<'_> {
     pub fn rejection(&self, y: Rows, options: &PosteriorOptions) -> Result<Draws> {
         self.check(y)?;
         if options.draws == 0 {
-            return Err(Error::input("0 draws per observation", "ask for at least 1"));
+            return Err(Error::input(
+                "0 draws per observation",
+                "ask for at least 1",
+            ));
         }
         let deadline = options.budget.deadline();
         let maxima = self.likelihood_maxima(y, options, deadline)?;
@@ -231,7 +234,8 @@ mod tests {
         let logs: Vec<f32> = samples.values().iter().map(|x| -x * x).collect();
         let run = |log_max: f32| {
             let mut row = Accepted::new(0, log_max);
-            row.take(&logs, &samples, noise.stream(9), usize::MAX).unwrap();
+            row.take(&logs, &samples, noise.stream(9), usize::MAX)
+                .unwrap();
             row
         };
         let mut late = run(0.0);

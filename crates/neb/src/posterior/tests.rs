@@ -41,7 +41,11 @@ impl Recognise for ExactRecognition {
         let x = Matrix::from_fn(z.rows(), self.dim, |row, d| {
             self.gain * y.row(row / k)[d] + self.deviation * z.row(row)[d]
         });
-        let log = |z: &[f32]| z.iter().map(|z| -0.5 * z * z - self.deviation.ln() - 0.9189385).sum();
+        let log = |z: &[f32]| {
+            z.iter()
+                .map(|z| -0.5 * z * z - self.deviation.ln() - 0.9189385)
+                .sum()
+        };
         let logs = (0..z.rows()).map(|row| log(z.row(row))).collect();
         (x, logs)
     }
@@ -89,9 +93,17 @@ fn the_gaussian_posterior_by_every_method() {
             let found = values.clone().sum::<f64>() / 4000.0;
             let variance = values.map(|x| (x - found).powi(2)).sum::<f64>() / 4000.0;
             let error = 5.0 * deviation / count.sqrt();
-            assert!((found - mean).abs() < error, "{:?} {row}: {found}", draws.method);
+            assert!(
+                (found - mean).abs() < error,
+                "{:?} {row}: {found}",
+                draws.method
+            );
             let error = 5.0 * 0.2 * (2.0 / count).sqrt();
-            assert!((variance - 0.2).abs() < error, "{:?} {row}: {variance}", draws.method);
+            assert!(
+                (variance - 0.2).abs() < error,
+                "{:?} {row}: {variance}",
+                draws.method
+            );
         }
     }
 }

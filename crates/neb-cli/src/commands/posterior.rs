@@ -1,0 +1,318 @@
+//! `neb posterior`: draws from the posterior of every observation.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Result;
+use neb::posterior::{Budget, Draws, Maximum, Method, Posterior, PosteriorOptions, Stopped};
+use neb::{Matrix, Rows};
+use neb_data::{Array, Format};
+use serde::Serialize;
+
+use super::Session;
+use crate::args::{self, PosteriorMethod};
+use crate::failure::Failure;
+use crate::files;
+
+/// Importance weights with a heavier tail than this cannot be trusted.
+const HEAVIEST_TAIL: f64 = 0.7;
+/// Chains that disagree by more than this have not mixed.
+const LARGEST_R_HAT: f64 = 1.01;
+/// Fewer effective draws than this say little about a posterior.
+const FEWEST_EFFECTIVE: f64 = 50.0;
+/// Below this share of accepted samples another method is worth a try.
+const LOWEST_ACCEPTANCE: f64 = 1e-4;
+
+/// Least, median and greatest of what is known about each observation.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Spread {
+    least: f64,
+    median: f64,
+    greatest: f64,
+}
+
+impl Spread {
+    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        Some(Self {
+            least: *values.first()?,
+            median: values[values.len() / 2],
+            greatest: *values.last()?,
+        })
+    }
+}
+
+/// How the draws of all observations came about.
+#[derive(Debug, Serialize)]
+pub(super) struct Summary {
+    method: Method,
+    observations: usize,
+    draws: usize,
+    /// Observations that have all draws.
+    complete: usize,
+    /// Samples of the source behind all of them.
+    samples: u64,
+    /// The budget that ended it early.
+    stopped: Option<Stopped>,
+    effective_draws: Option<Spread>,
+    acceptance: Option<Spread>,
+    pareto_k: Option<Spread>,
+    r_hat: Option<Spread>,
+    divergences: Option<usize>,
+    warnings: Vec<String>,
+    seed: u64,
+    seconds: f64,
+}
+
+impl Summary {
+    pub(super) fn new(draws: &Draws, seed: u64, seconds: f64) -> Self {
+        let spread = |values: &[f64]| Spread::of(values.iter().copied());
+        let wanted = draws.per_observation;
+        Self {
+            method: draws.method,
+            observations: draws.observations(),
+            draws: wanted,
+            complete: draws.found.iter().filter(|&&f| f == wanted).count(),
+            samples: draws.samples,
+            stopped: draws.stopped,
+            effective_draws: spread(&draws.ess),
+            acceptance: spread(&draws.acceptance),
+            pareto_k: spread(&draws.pareto_k),
+            r_hat: spread(&draws.r_hat),
+            divergences: (!draws.divergences.is_empty()).then(|| draws.divergences.iter().sum()),
+            warnings: warnings(draws),
+            seed,
+            seconds,
+        }
+    }
+
+    /// Says what there is to worry about.
+    pub(super) fn warn(&self, session: Session) {
+        for warning in &self.warnings {
+            session.output.note(format!("warning: {warning}"));
+        }
+    }
+
+    /// Fails where a budget ended it early; what was found has been written.
+    pub(super) fn check_budget(&self) -> Result<()> {
+        let missing = self.observations - self.complete;
+        let hint = match self.method {
+            Method::Rejection => {
+                "raise --max-samples or --max-seconds, or try --method importance, which needs no acceptance"
+            }
+            _ => "raise --max-seconds, or give fewer observations",
+        };
+        match self.stopped {
+            Some(Stopped::Seconds) => Err(Failure::computation(
+                format!(
+                    "the time was over when {missing} of {} observations did not have all draws; what was found is kept",
+                    self.observations
+                ),
+                hint,
+            )),
+            Some(Stopped::Samples) => Err(Failure::computation(
+                format!(
+                    "all {} samples were drawn when {missing} of {} observations did not have all draws; what was found is kept",
+                    self.samples, self.observations
+                ),
+                hint,
+            )),
+            None if missing > 0 => Err(Failure::computation(
+                format!(
+                    "{missing} of {} observations have no posterior: q(y|x) is zero for every sample of the source",
+                    self.observations
+                ),
+                "check that these observations are in the range of the pairs",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = format!(
+            "{} draws for each of {} observations by {}",
+            self.draws, self.observations, self.method
+        );
+        if self.complete < self.observations {
+            text.push_str(&format!(" ({} have all of them)", self.complete));
+        }
+        if self.samples > 0 {
+            text.push_str(&format!(", from {} samples", self.samples));
+        }
+        text.push_str(&format!(", seed {}, {:.1} s\n", self.seed, self.seconds));
+        let rows = [
+            ("effective draws", self.effective_draws, 0),
+            ("acceptance", self.acceptance, 6),
+            ("Pareto k", self.pareto_k, 2),
+            ("R-hat", self.r_hat, 4),
+        ];
+        for (name, spread, places) in rows {
+            if let Some(s) = spread {
+                text.push_str(&format!(
+                    "{name:<16} least {:.places$}, median {:.places$}, greatest {:.places$}\n",
+                    s.least, s.median, s.greatest
+                ));
+            }
+        }
+        if let Some(divergences) = self.divergences {
+            text.push_str(&format!("divergences      {divergences}\n"));
+        }
+        text
+    }
+}
+
+fn warnings(draws: &Draws) -> Vec<String> {
+    let count = |values: &[f64], bad: &dyn Fn(f64) -> bool| {
+        values.iter().filter(|&&value| bad(value)).count()
+    };
+    let all = draws.observations();
+    let mut warnings = Vec::new();
+    let heavy = count(&draws.pareto_k, &|k| k > HEAVIEST_TAIL);
+    if heavy > 0 {
+        warnings.push(format!(
+            "{heavy} of {all} observations have weights of Pareto k above {HEAVIEST_TAIL}: their draws come from too few samples; raise --max-samples or use another method"
+        ));
+    }
+    let apart = count(&draws.r_hat, &|r| r.is_nan() || r > LARGEST_R_HAT);
+    if apart > 0 {
+        warnings.push(format!(
+            "{apart} of {all} observations have chains that disagree (R-hat above {LARGEST_R_HAT}): a mode may be missed or have the wrong weight; compare with --method rejection or importance"
+        ));
+    }
+    let rare = count(&draws.acceptance, &|share| share < LOWEST_ACCEPTANCE);
+    if draws.method == Method::Rejection && rare > 0 {
+        warnings.push(format!(
+            "{rare} of {all} observations accept less than one sample in ten thousand; --method importance needs fewer"
+        ));
+    }
+    let needed = FEWEST_EFFECTIVE.min(draws.per_observation as f64);
+    let few = count(&draws.ess, &|ess| ess < needed);
+    if few > 0 && draws.stopped.is_none() {
+        warnings.push(format!(
+            "{few} of {all} observations have fewer than {needed:.0} effective draws"
+        ));
+    }
+    warnings
+}
+
+/// Draws by the method that was asked for.
+pub(super) fn draw(
+    run: &Path,
+    y: Rows,
+    n: usize,
+    sampler: &args::Sampler,
+    seed: u64,
+) -> Result<Draws> {
+    let surrogate = files::load_surrogate(run)?;
+    let (source, _) = files::load_source(run)?;
+    let posterior = Posterior::new(source.source(), &surrogate)?;
+    let options = PosteriorOptions {
+        draws: n,
+        seed,
+        budget: Budget {
+            max_seconds: sampler.max_seconds,
+            max_samples: sampler.max_samples.max(1),
+        },
+    };
+    Ok(match sampler.method {
+        PosteriorMethod::Rejection => posterior.rejection(y, &options)?,
+        PosteriorMethod::Importance => posterior.importance(y, &options)?,
+    })
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(flatten)]
+    summary: Summary,
+    output: &'a Path,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &args::Posterior, session: Session) -> Result<()> {
+    files::check_data_target(&args.output, session.force)?;
+    if Format::of(&args.output)? != Format::Npz {
+        return Err(Failure::input(
+            format!(
+                "{}: posteriors are an array of three dimensions",
+                args.output.display()
+            ),
+            format!("write to {}", args.output.with_extension("npz").display()),
+        ));
+    }
+    let started = Instant::now();
+    let surrogate = files::load_surrogate(&args.run)?;
+    let (y, _) = files::read_observations(&args.observations, args.y.as_deref())?;
+    files::check_columns("y", &args.observations, &y, &surrogate)?;
+    let y = y.values.view();
+    let draws = draw(&args.run, y, args.n, &args.sampler, session.seed())?;
+    let maximum = if args.map {
+        let (source, _) = files::load_source(&args.run)?;
+        let posterior = Posterior::new(source.source(), &surrogate)?;
+        Some(posterior.maximum(y, session.seed())?)
+    } else {
+        None
+    };
+    write(args, &draws, maximum.as_ref(), session)?;
+    let written = Written {
+        summary: Summary::new(&draws, session.seed(), started.elapsed().as_secs_f64()),
+        output: &args.output,
+    };
+    written.summary.warn(session);
+    session.output.result(&written, |written| {
+        format!("{}: {}", written.output.display(), written.summary.text())
+    })?;
+    written.summary.check_budget()
+}
+
+fn write(
+    args: &args::Posterior,
+    draws: &Draws,
+    maximum: Option<&Maximum>,
+    session: Session,
+) -> Result<()> {
+    let (rows, n, dim) = (draws.observations(), draws.per_observation, draws.x.cols());
+    let weights = draws.weights();
+    let whole =
+        |counts: &[usize]| -> Vec<i64> { counts.iter().map(|&count| count as i64).collect() };
+    let (found, divergences) = (whole(&draws.found), whole(&draws.divergences));
+    let mut arrays = vec![
+        Array::new("x", &[rows, n, dim], draws.x.values()),
+        Array::new("weight", &[rows, n], &weights[..]),
+        Array::new("found", &[rows], &found[..]),
+        Array::new("ess", &[rows], &draws.ess[..]),
+    ];
+    let known = [
+        ("acceptance", &draws.acceptance),
+        ("pareto_k", &draws.pareto_k),
+        ("r_hat", &draws.r_hat),
+    ];
+    for (name, values) in known {
+        if !values.is_empty() {
+            arrays.push(Array::new(name, &[rows], &values[..]));
+        }
+    }
+    if !draws.max_log_likelihood.is_empty() {
+        let values = &draws.max_log_likelihood[..];
+        arrays.push(Array::new("max_log_likelihood", &[rows], values));
+    }
+    if !divergences.is_empty() {
+        arrays.push(Array::new("divergences", &[rows], &divergences[..]));
+    }
+    if let Some(Maximum { x, log_prob }) = maximum {
+        arrays.push(Array::new("map", &[rows, dim], x.values()));
+        arrays.push(Array::new("map_log_prob", &[rows], &log_prob[..]));
+    }
+    Ok(neb_data::write(&args.output, session.force, &arrays)?)
+}
+
+/// The draws as the calibration takes them: places without a draw hold a zero and count for nothing.
+pub(super) fn with_weights(draws: &Draws) -> (Matrix, Vec<f32>) {
+    let mut x = draws.x.clone();
+    for value in x.values_mut() {
+        if value.is_nan() {
+            *value = 0.0;
+        }
+    }
+    (x, draws.weights())
+}
