@@ -328,8 +328,14 @@ pub(crate) struct Sampler {
 pub(crate) enum PosteriorMethod {
     /// Samples of the source, accepted with probability q(y|x)/max: exact, slow where the likelihood is narrow
     Rejection,
-    /// Samples of the source, resampled by their weights q(y|x)
+    /// Samples of the source (of the recognition network, where the run has one), resampled by their weights
     Importance,
+    /// A population that follows the likelihood from wide to narrow: where rejection and importance find nothing
+    Annealed,
+    /// Hamiltonian chains: for one smooth mode; may miss others
+    Nuts,
+    /// The recognition network's own draws, where the run has one
+    Direct,
 }
 
 #[derive(Debug, clap::Args)]

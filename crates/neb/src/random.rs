@@ -136,6 +136,11 @@ impl Stream {
         (f64::from(self.generator.next_u32() >> 8) + 0.5) / f64::from(1 << 24)
     }
 
+    /// The generator itself, for crates that take one.
+    pub(crate) fn generator(&mut self) -> &mut ChaCha8Rng {
+        &mut self.generator
+    }
+
     /// Standard normal (Box-Muller, with 53 random bits so that the tails are not cut).
     pub fn normal(&mut self) -> f64 {
         if let Some(value) = self.spare.take() {

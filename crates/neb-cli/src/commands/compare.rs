@@ -87,13 +87,21 @@ fn text(comparison: &Comparison) -> String {
         0 => String::new(),
         rows => format!("\n{rows} rows are in both files: the AUC is too low"),
     };
+    let judges: String = comparison
+        .classifiers
+        .iter()
+        .map(|judge| {
+            estimate(&format!("AUC, {}", judge.classifier), judge.auc)
+                + &estimate(&format!("C2ST, {}", judge.classifier), judge.accuracy)
+        })
+        .collect();
     format!(
-        "{:<20} {:>17}   {:>18}\n{}{}{}{}{} and {} rows: {}{shared}",
+        "{:<20} {:>17}   {:>18}\n{judges}{}{}{}{}{} and {} rows: {}{shared}",
         "",
         "value",
         "if nothing differs",
-        estimate("AUC", comparison.auc),
-        estimate("accuracy", comparison.accuracy),
+        estimate("AUC, best", comparison.auc),
+        estimate("C2ST, best", comparison.accuracy),
         distance(
             "sliced Wasserstein",
             wasserstein.distance,

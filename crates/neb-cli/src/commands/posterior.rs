@@ -4,7 +4,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Result;
-use neb::posterior::{Budget, Draws, Maximum, Method, Posterior, PosteriorOptions, Stopped};
+use neb::posterior::{
+    Budget, Draws, Maximum, Method, NutsOptions, Posterior, PosteriorOptions, Stopped, direct,
+};
+use neb::source::Recognition;
 use neb::{Matrix, Rows};
 use neb_data::{Array, Format};
 use serde::Serialize;
@@ -13,6 +16,7 @@ use super::Session;
 use crate::args::{self, PosteriorMethod};
 use crate::failure::Failure;
 use crate::files;
+use crate::run_folder::RECOGNITION;
 
 /// Importance weights with a heavier tail than this cannot be trusted.
 const HEAVIEST_TAIL: f64 = 0.7;
@@ -99,7 +103,7 @@ impl Summary {
         let missing = self.observations - self.complete;
         let hint = match self.method {
             Method::Rejection => {
-                "raise --max-samples or --max-seconds, or try --method importance, which needs no acceptance"
+                "raise --max-samples or --max-seconds, or try --method importance or annealed, which need no acceptance"
             }
             _ => "raise --max-seconds, or give fewer observations",
         };
@@ -171,7 +175,7 @@ fn warnings(draws: &Draws) -> Vec<String> {
     let heavy = count(&draws.pareto_k, &|k| k > HEAVIEST_TAIL);
     if heavy > 0 {
         warnings.push(format!(
-            "{heavy} of {all} observations have weights of Pareto k above {HEAVIEST_TAIL}: their draws come from too few samples; raise --max-samples or use another method"
+            "{heavy} of {all} observations have weights of Pareto k above {HEAVIEST_TAIL}: their draws come from too few samples; use --method annealed, or raise --max-samples"
         ));
     }
     let apart = count(&draws.r_hat, &|r| r.is_nan() || r > LARGEST_R_HAT);
@@ -183,7 +187,7 @@ fn warnings(draws: &Draws) -> Vec<String> {
     let rare = count(&draws.acceptance, &|share| share < LOWEST_ACCEPTANCE);
     if draws.method == Method::Rejection && rare > 0 {
         warnings.push(format!(
-            "{rare} of {all} observations accept less than one sample in ten thousand; --method importance needs fewer"
+            "{rare} of {all} observations accept less than one sample in ten thousand; --method importance or annealed need fewer samples"
         ));
     }
     let needed = FEWEST_EFFECTIVE.min(draws.per_observation as f64);
@@ -215,9 +219,24 @@ pub(super) fn draw(
             max_samples: sampler.max_samples.max(1),
         },
     };
+    let recognition = run.join(RECOGNITION);
     Ok(match sampler.method {
         PosteriorMethod::Rejection => posterior.rejection(y, &options)?,
+        PosteriorMethod::Importance if recognition.exists() => {
+            posterior.importance_from(&Recognition::load(&recognition)?, y, &options)?
+        }
         PosteriorMethod::Importance => posterior.importance(y, &options)?,
+        PosteriorMethod::Annealed => posterior.annealed(y, &options)?,
+        PosteriorMethod::Nuts => posterior.nuts(y, &options, &NutsOptions::default())?,
+        PosteriorMethod::Direct if recognition.exists() => {
+            direct(&Recognition::load(&recognition)?, y, &options)?
+        }
+        PosteriorMethod::Direct => {
+            return Err(Failure::input(
+                format!("{}: this run has no recognition network", run.display()),
+                "only a variational stage 2 (elbo, iw) trains one; use --method rejection",
+            ));
+        }
     })
 }
 

@@ -228,7 +228,7 @@ fn compare_finds_differences_only_where_there_are_any() {
     let same = folder.succeed("compare a.npz b.npz");
     for word in [
         "AUC",
-        "accuracy",
+        "C2ST, network",
         "sliced Wasserstein",
         "MMD",
         "no difference",

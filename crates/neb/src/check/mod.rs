@@ -11,6 +11,7 @@ mod boosted_trees;
 mod calibration;
 mod classifier;
 mod mmd;
+mod network;
 mod null;
 mod sample;
 mod two_sample;
@@ -23,6 +24,7 @@ pub use calibration::{
 };
 pub use classifier::{Classifier, Scorer};
 pub use mmd::Mmd;
+pub use network::Network;
 pub use sample::Sample;
 pub(crate) use sample::check_finite;
 pub use two_sample::{CompareOptions, Comparison, Separation, compare, compare_with};

@@ -12,7 +12,7 @@ use super::auc::{Scored, accuracy, as_best_of, auc, cross_validated};
 use super::mmd::{Mmd, mmd};
 use super::null::Pooled;
 use super::wasserstein::{SlicedWasserstein, sliced_wasserstein};
-use super::{BoostedTrees, Classifier, Draw, Estimate, Sample};
+use super::{BoostedTrees, Classifier, Draw, Estimate, Network, Sample};
 use crate::{Error, Matrix, Result};
 
 /// Settings of a comparison.
@@ -81,7 +81,7 @@ pub struct Comparison {
     pub differs: bool,
 }
 
-/// Compares two samples with the default classifier, [`BoostedTrees`].
+/// Compares two samples with the default classifiers, a [`Network`] and, as a second opinion, [`BoostedTrees`].
 ///
 /// ```
 /// use neb::check::{CompareOptions, Sample, compare};
@@ -106,7 +106,8 @@ pub fn compare<'a>(
     b: impl Into<Sample<'a>>,
     options: &CompareOptions,
 ) -> Result<Comparison> {
-    compare_with(&[&BoostedTrees::default()], a, b, options)
+    let classifiers: [&dyn Classifier; 2] = [&Network::default(), &BoostedTrees::default()];
+    compare_with(&classifiers, a, b, options)
 }
 
 /// Compares two samples with the given classifiers, of which the sharpest counts.

@@ -35,6 +35,14 @@ pub(super) struct Hill<'a> {
     pub(super) extent: &'a Extent,
 }
 
+/// Where a climb begins.
+#[derive(Clone, Debug)]
+pub(super) struct Start {
+    /// The row of y it is for.
+    owner: u32,
+    x: Vec<f32>,
+}
+
 /// A point on the way up.
 struct Climber {
     owner: u32,
@@ -89,15 +97,15 @@ impl Hill<'_> {
     }
 
     /// The highest point each observation's starting points lead to.
-    pub(super) fn climb(&self, starts: Vec<(u32, Vec<f32>)>, deadline: Option<Instant>) -> Maximum {
+    pub(super) fn climb(&self, starts: Vec<Start>, deadline: Option<Instant>) -> Maximum {
         let dim = self.extent.low.len();
-        let owners: Vec<u32> = starts.iter().map(|start| start.0).collect();
-        let x = starts.iter().flat_map(|start| start.1.iter().copied());
+        let owners: Vec<u32> = starts.iter().map(|start| start.owner).collect();
+        let x = starts.iter().flat_map(|start| start.x.iter().copied());
         let values = self.values(&owners, Matrix::from_vec(x.collect(), dim).view());
         let mut climbers: Vec<Climber> = starts
             .into_iter()
             .zip(values)
-            .map(|((owner, x), value)| Climber {
+            .map(|(Start { owner, x }, value)| Climber {
                 owner,
                 x,
                 value,
@@ -181,13 +189,13 @@ pub(super) fn best_samples(
     y: Rows,
     x: &Matrix,
     prior: Option<&[f32]>,
-) -> Result<Vec<(u32, Vec<f32>)>> {
+) -> Result<Vec<Start>> {
     let mut starts = Vec::new();
     for first in (0..y.rows()).step_by(BLOCK) {
         let block = y.slice(first..y.rows().min(first + BLOCK));
         let mut logs = Matrix::zeros(block.rows(), x.rows());
         likelihood.log_prob_pairs(block, x.view(), logs.view_mut());
-        let found: Vec<Result<Vec<(u32, Vec<f32>)>>> = logs
+        let found: Vec<Result<Vec<Start>>> = logs
             .values_mut()
             .par_chunks_mut(x.rows())
             .enumerate()
@@ -196,7 +204,10 @@ pub(super) fn best_samples(
                     logs.iter_mut().zip(prior).for_each(|(log, p)| *log += p);
                 }
                 let best = greatest(logs, first + row)?;
-                let start = |k: usize| ((first + row) as u32, x.row(k).to_vec());
+                let start = |k: usize| Start {
+                    owner: (first + row) as u32,
+                    x: x.row(k).to_vec(),
+                };
                 Ok(best.into_iter().map(start).collect())
             })
             .collect();

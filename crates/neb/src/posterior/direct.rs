@@ -1,6 +1,7 @@
 //! Direct draws from a recognition network q_ψ(x|y): no sampler, and no check but the calibration of the result.
 
 use super::{Draws, Method, PosteriorOptions, Stopped, is_over};
+use crate::source::Recognition;
 use crate::{Error, Matrix, Noise, Purpose, Result, Rows};
 
 /// Rows drawn at once.
@@ -13,6 +14,16 @@ pub trait Recognise: Send + Sync {
 
     /// k draws for each row of y, and log q_ψ of each: rows i·k .. (i + 1)·k belong to observation i.
     fn draw(&self, y: Rows, k: usize, noise: Noise) -> (Matrix, Vec<f32>);
+}
+
+impl Recognise for Recognition {
+    fn dim(&self) -> usize {
+        self.dims().dx
+    }
+
+    fn draw(&self, y: Rows, k: usize, noise: Noise) -> (Matrix, Vec<f32>) {
+        Self::draw(self, y, k, noise)
+    }
 }
 
 /// Draws from the recognition network, taken for the posterior as they are.

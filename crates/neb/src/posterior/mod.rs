@@ -6,15 +6,21 @@
 //! |---|---|---|---|
 //! | [`Posterior::rejection`] | samples | independent and exact | the likelihood is so narrow that hardly a sample is accepted |
 //! | [`Posterior::importance`] | samples | resampled from a finite bank | few samples carry all the weight (ESS, Pareto k) |
+//! | [`Posterior::annealed`] | a density | a population moved while the likelihood narrows | a mode is so narrow that no sample of the bank is near |
+//! | [`Posterior::nuts`] | a density | chains | modes are far apart: a chain stays in the one it began in (R-hat) |
 //! | [`direct`] | a recognition network | independent, as good as the network | the network is |
 //!
 //! All of them return [`Draws`], and none of them hangs: each has a [`Budget`] and says when it was hit.
 
+mod annealed;
 mod ascent;
 mod bank;
+mod diagnostics;
 mod direct;
 mod importance;
+mod nuts;
 mod pareto;
+mod potential;
 mod rejection;
 #[cfg(test)]
 mod tests;
@@ -23,7 +29,10 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+pub use diagnostics::{effective_size, split_r_hat};
 pub use direct::{Recognise, direct};
+pub use nuts::NutsOptions;
+pub use potential::{Scaled, Unconstrained};
 
 use crate::source::{Density, Source};
 use crate::{Error, Likelihood, Matrix, Result, Rows};

@@ -64,6 +64,10 @@ fn every_method(
     vec![
         posterior.rejection(y, &options).unwrap(),
         posterior.importance(y, &options).unwrap(),
+        posterior.annealed(y, &options).unwrap(),
+        posterior
+            .nuts(y, &options, &NutsOptions::default())
+            .unwrap(),
         posterior.importance_from(recognition, y, &options).unwrap(),
         direct(recognition, y, &options).unwrap(),
     ]
@@ -154,6 +158,10 @@ fn nothing_lies_outside_the_domain() {
     for draws in [
         posterior.rejection(y.view(), &options(500)).unwrap(),
         posterior.importance(y.view(), &options(500)).unwrap(),
+        posterior.annealed(y.view(), &options(500)).unwrap(),
+        posterior
+            .nuts(y.view(), &options(500), &NutsOptions::default())
+            .unwrap(),
     ] {
         assert!(draws.complete());
         let inside = |x: &f32| x.abs() <= 1.0 + 1e-4;
@@ -200,6 +208,7 @@ fn both_crescents_hold_half_of_the_mass() {
     for draws in [
         posterior.rejection(y.view(), &asked).unwrap(),
         posterior.importance(y.view(), &asked).unwrap(),
+        posterior.annealed(y.view(), &asked).unwrap(),
     ] {
         assert!(draws.complete());
         let x = draws.x.view();
@@ -223,6 +232,7 @@ fn posteriors_of_the_true_model_are_calibrated() {
     for draws in [
         posterior.rejection(y.view(), &options(100)).unwrap(),
         posterior.importance(y.view(), &options(100)).unwrap(),
+        posterior.annealed(y.view(), &options(100)).unwrap(),
     ] {
         let posteriors = Posteriors {
             draws: draws.x.view(),
@@ -274,6 +284,10 @@ fn bits_do_not_depend_on_the_threads() {
             (
                 posterior.rejection(y.view(), &options(50)).unwrap(),
                 posterior.importance(y.view(), &options(50)).unwrap(),
+                posterior.annealed(y.view(), &options(50)).unwrap(),
+                posterior
+                    .nuts(y.view(), &options(50), &NutsOptions::default())
+                    .unwrap(),
             )
         })
     };

@@ -326,6 +326,17 @@ impl Density for Affine {
         }
     }
 
+    fn support(&self) -> Option<Domain> {
+        if self.base == Base::Normal || self.full {
+            return None;
+        }
+        let edge = |sign: f32| -> Vec<f32> {
+            let reach = |d| self.mean(d) + sign * SQRT_3 * self.deviation(d);
+            (0..self.dim()).map(reach).collect()
+        };
+        Domain::new(&edge(-1.0), &edge(1.0)).ok()
+    }
+
     /// With λ = C⁻ᵀ ∂ log base/∂z: ∂/∂x = λ/s, ∂/∂ log s = −λ y − 1, ∂/∂m = −λ/s, ∂/∂c_ij = −λ_i z_j.
     fn backward_log_prob(
         &self,

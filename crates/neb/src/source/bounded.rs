@@ -98,6 +98,10 @@ impl<S: Source> Density for Bounded<S> {
         }
     }
 
+    fn support(&self) -> Option<Domain> {
+        Some(self.domain.clone())
+    }
+
     fn backward_log_prob(
         &self,
         x: Rows,

@@ -16,7 +16,7 @@ pub struct Domain {
 }
 
 /// x seen from its free coordinate u.
-pub(super) struct Coordinate {
+pub(crate) struct Coordinate {
     /// u.
     pub free: f64,
     /// log ∂u/∂x.
@@ -149,7 +149,7 @@ impl Domain {
     }
 
     /// x in dimension d, seen from its free coordinate; on an edge, the number next to it inside.
-    pub(super) fn coordinate(&self, d: usize, x: f32) -> Coordinate {
+    pub(crate) fn coordinate(&self, d: usize, x: f32) -> Coordinate {
         let (low, high) = self.edges(d);
         let x = f64::from(self.cut(d, x));
         let (above, below) = (x - low, high - x);
@@ -183,7 +183,7 @@ impl Domain {
     }
 
     /// x of a free coordinate; never on or beyond an edge.
-    pub(super) fn place(&self, d: usize, free: f32) -> f32 {
+    pub(crate) fn place(&self, d: usize, free: f32) -> f32 {
         let (low, high) = self.edges(d);
         let free = f64::from(free);
         let x = match (low.is_finite(), high.is_finite()) {

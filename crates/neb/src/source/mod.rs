@@ -90,6 +90,11 @@ pub trait Density: Source {
     /// `out[i]` = log q(x_i); −∞ outside the support.
     fn log_prob(&self, x: Rows, out: &mut [f32]);
 
+    /// Where the density is above zero, if that is a box with an edge at all: what samplers move in free coordinates of.
+    fn support(&self) -> Option<Domain> {
+        None
+    }
+
     /// Adds weight_i ∂ log q(x_i)/∂x_i to row i of `dx` and, if asked for, Σ_i weight_i ∂ log q(x_i)/∂θ to `gradient`.
     fn backward_log_prob(
         &self,

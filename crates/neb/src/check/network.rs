@@ -1,0 +1,384 @@
+//! A small network that tells two samples apart.
+//!
+//! The score s(x) is a multilayer perceptron of the standardised columns, trained by Adam on the weighted logistic loss
+//! w · log(1 + e^(∓s)) through the one training loop; its weights are those of the best held-out loss. The scores of a few
+//! networks, each with other rows held out, are averaged: weak differences stand out better.
+
+use std::ops::ControlFlow;
+
+use rayon::prelude::*;
+
+use super::classifier::{Classifier, Scorer};
+use crate::kernel::{LANES, Lane, tile};
+use crate::nn::activation::Activation;
+use crate::nn::adam::AdamConfig;
+use crate::nn::mlp::{Mlp, MlpGradient, MlpTape, Shape};
+use crate::nn::parameters::Layout;
+use crate::nn::schedule::Schedule;
+use crate::train::{self, Objective, TrainConfig};
+use crate::{Error, Matrix, Noise, Purpose, Result, Rows};
+
+/// Rows that are scored in one piece.
+const SCORED_ROWS: usize = 1024;
+
+/// Settings of the network.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Network {
+    /// Units of the hidden layers.
+    pub hidden: Vec<usize>,
+    /// Most passes over the rows.
+    pub epochs: usize,
+    /// Rows in a minibatch; fewer where there are few rows.
+    pub batch: usize,
+    /// Learning rate, which falls to zero as half a cosine.
+    pub rate: f64,
+    /// Weight decay.
+    pub weight_decay: f32,
+    /// Part of the rows held out to choose the epoch.
+    pub held_out: f64,
+    /// Epochs without a better held-out loss before stopping.
+    pub patience: usize,
+    /// Networks, each with other rows held out, whose scores are averaged.
+    pub members: usize,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self {
+            hidden: vec![64, 64],
+            epochs: 40,
+            batch: 256,
+            rate: 3e-3,
+            weight_decay: 1e-4,
+            held_out: 0.1,
+            patience: 8,
+            members: 2,
+        }
+    }
+}
+
+impl Classifier for Network {
+    fn name(&self) -> &'static str {
+        "network"
+    }
+
+    fn fit(&self, x: Rows, second: &[bool], weight: &[f32], seed: u64) -> Result<Scorer> {
+        if self.hidden.is_empty() || self.members == 0 {
+            return Err(Error::input(
+                format!(
+                    "a classifier of {} networks with {} hidden layers",
+                    self.members,
+                    self.hidden.len()
+                ),
+                "use at least one of each",
+            ));
+        }
+        let rows = Labelled::new(x, second, weight);
+        let members = (0..self.members as u64)
+            .into_par_iter()
+            .map(|member| {
+                let seed = Noise::new(seed, Purpose::Initialise, member).stream(0);
+                self.fit_member(&rows, seed)
+            })
+            .collect::<Result<Vec<Member>>>()?;
+        Ok(Box::new(move |x| {
+            let mut mean = vec![0.0; x.rows()];
+            let x = rows.standardise(x);
+            for member in &members {
+                member.add_scores(x.view(), 1.0 / members.len() as f32, &mut mean);
+            }
+            mean
+        }))
+    }
+}
+
+impl Network {
+    fn fit_member(&self, rows: &Labelled, mut stream: crate::Stream) -> Result<Member> {
+        let mut member = Member::new(rows.x.cols(), &self.hidden, &mut stream);
+        let count = rows.x.rows();
+        let config = TrainConfig {
+            epochs: self.epochs,
+            batch: self.batch.min((count / 20).max(8)),
+            rate: self.rate,
+            schedule: Schedule::Cosine { warm_up: 0.05 },
+            adam: AdamConfig {
+                weight_decay: self.weight_decay,
+                clip_norm: 5.0,
+                ..AdamConfig::default()
+            },
+            held_out: self.held_out,
+            patience: self.patience,
+        };
+        let mut objective = LogisticLoss {
+            tape: member.mlp.new_tape(),
+            sums: member.mlp.new_gradient(),
+            member: &mut member,
+            rows,
+        };
+        let seed = stream.below(usize::MAX) as u64;
+        let watch = &mut |_: &train::Progress| ControlFlow::Continue(());
+        train::train(&mut objective, &config, seed, None, watch)?;
+        Ok(member)
+    }
+}
+
+/// Standardised rows with their labels (as the signs −1 and +1) and weights.
+struct Labelled {
+    mean: Vec<f32>,
+    inverse: Vec<f32>,
+    x: Matrix,
+    signs: Vec<f32>,
+    weights: Vec<f32>,
+}
+
+impl Labelled {
+    fn new(x: Rows, second: &[bool], weight: &[f32]) -> Self {
+        let count = x.rows() as f64;
+        let (mut mean, mut inverse) = (Vec::new(), Vec::new());
+        for col in 0..x.cols() {
+            let column = (0..x.rows()).map(|row| f64::from(x.row(row)[col]));
+            let centre = column.clone().sum::<f64>() / count;
+            let variance = column.map(|v| (v - centre).powi(2)).sum::<f64>() / count;
+            mean.push(centre as f32);
+            // A constant column says nothing, whatever its scale.
+            inverse.push(if variance > 0.0 {
+                variance.sqrt().recip() as f32
+            } else {
+                0.0
+            });
+        }
+        let sign = |&second: &bool| if second { 1.0 } else { -1.0 };
+        let mut rows = Self {
+            mean,
+            inverse,
+            x: Matrix::default(),
+            signs: second.iter().map(sign).collect(),
+            weights: weight.to_vec(),
+        };
+        rows.x = rows.standardise(x);
+        rows
+    }
+
+    fn standardise(&self, x: Rows) -> Matrix {
+        Matrix::from_fn(x.rows(), x.cols(), |row, col| {
+            (x.row(row)[col] - self.mean[col]) * self.inverse[col]
+        })
+    }
+}
+
+/// One network.
+struct Member {
+    mlp: Mlp,
+    parameters: Vec<f32>,
+}
+
+impl Member {
+    fn new(inputs: usize, hidden: &[usize], stream: &mut crate::Stream) -> Self {
+        let mut layout = Layout::default();
+        let shape = Shape {
+            free: inputs,
+            context: 0,
+            hidden: hidden.to_vec(),
+            outputs: 1,
+            activation: Activation::Silu,
+        };
+        let mut mlp = Mlp::new(shape, &mut layout, |l| format!("layers.{l}"));
+        let mut parameters = vec![0.0; layout.len()];
+        mlp.initialise(1.0, stream, &mut parameters);
+        mlp.pack(&parameters);
+        Self { mlp, parameters }
+    }
+
+    /// Adds the scores of standardised rows, times a factor.
+    fn add_scores(&self, x: Rows, factor: f32, scores: &mut [f32]) {
+        scores
+            .par_chunks_mut(SCORED_ROWS)
+            .enumerate()
+            .for_each(|(chunk, scores)| {
+                let mut pass = Pass::new(self, x.cols());
+                let mut tape = self.mlp.new_tape();
+                for (t, scores) in scores.chunks_mut(LANES).enumerate() {
+                    tile::load(x, chunk * SCORED_ROWS + t * LANES, &mut pass.input);
+                    let score = pass.score(self, &mut tape, false);
+                    for (out, score) in scores.iter_mut().zip(score.0) {
+                        *out += factor * score;
+                    }
+                }
+            });
+    }
+}
+
+/// Memory of one tile's pass.
+struct Pass {
+    input: Vec<Lane>,
+    share: Vec<Lane>,
+    out: [Lane; 1],
+}
+
+impl Pass {
+    fn new(member: &Member, inputs: usize) -> Self {
+        let mut share = vec![Lane::ZERO; member.mlp.share_len()];
+        member.mlp.share(&[], &mut share);
+        Self {
+            input: vec![Lane::ZERO; inputs],
+            share,
+            out: [Lane::ZERO],
+        }
+    }
+
+    fn score(&mut self, member: &Member, tape: &mut MlpTape, taped: bool) -> Lane {
+        member
+            .mlp
+            .forward(&self.input, &self.share, &mut self.out, tape, taped);
+        self.out[0]
+    }
+}
+
+/// The weighted logistic loss of a network.
+struct LogisticLoss<'a> {
+    member: &'a mut Member,
+    rows: &'a Labelled,
+    tape: MlpTape,
+    sums: MlpGradient,
+}
+
+impl LogisticLoss<'_> {
+    /// Sum of the loss over rows; with `scale`, also adds the gradient of the loss times it to the sums.
+    fn sum(&mut self, rows: &[u32], scale: Option<f32>) -> f64 {
+        let cols = self.rows.x.cols();
+        let mut pass = Pass::new(self.member, cols);
+        let mut d_input = vec![Lane::ZERO; cols];
+        let mut d_share = vec![Lane::ZERO; self.member.mlp.share_len()];
+        let mut sum = 0.0;
+        for rows in rows.chunks(LANES) {
+            tile::gather(self.rows.x.view(), rows, &mut pass.input);
+            let score = pass.score(self.member, &mut self.tape, scale.is_some());
+            let mut slope = Lane::ZERO;
+            for (lane, &row) in rows.iter().enumerate() {
+                let (sign, weight) = (
+                    self.rows.signs[row as usize],
+                    self.rows.weights[row as usize],
+                );
+                let margin = sign * score.0[lane];
+                let loss = (-margin.abs()).exp().ln_1p() + (-margin).max(0.0);
+                sum += f64::from(weight * loss);
+                slope.0[lane] = -weight * sign / (1.0 + margin.exp()) * scale.unwrap_or(0.0);
+            }
+            if scale.is_some() {
+                let sums = Some(&mut self.sums);
+                let tape = &mut self.tape;
+                let mlp = &self.member.mlp;
+                mlp.backward(
+                    &pass.input,
+                    &[slope],
+                    tape,
+                    &mut d_input,
+                    &mut d_share,
+                    sums,
+                );
+            }
+        }
+        sum
+    }
+}
+
+impl Objective for LogisticLoss<'_> {
+    fn rows(&self) -> usize {
+        self.rows.x.rows()
+    }
+
+    fn parameters(&self) -> &[f32] {
+        &self.member.parameters
+    }
+
+    fn update(&mut self, change: &mut dyn FnMut(&mut [f32])) {
+        change(&mut self.member.parameters);
+        self.member.mlp.pack(&self.member.parameters);
+    }
+
+    fn loss(&mut self, rows: &[u32], _step: u64, gradient: &mut [f32]) -> Result<f64> {
+        let count = rows.len() as f32;
+        self.sums.clear();
+        let sum = self.sum(rows, Some(1.0 / count));
+        gradient.fill(0.0);
+        self.member.mlp.unpack_gradient(&self.sums, gradient);
+        Ok(sum / f64::from(count))
+    }
+
+    fn held_out_loss(&mut self, rows: &[u32]) -> Result<f64> {
+        Ok(self.sum(rows, None) / rows.len() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two_normals(rows: usize, shift: f32) -> (Matrix, Vec<bool>) {
+        let mut x = Noise::new(11, Purpose::Test, 0).normal(rows, 2);
+        let second: Vec<bool> = (0..rows).map(|row| row % 2 == 1).collect();
+        for row in (1..rows).step_by(2) {
+            x.row_mut(row)[0] += shift;
+        }
+        (x, second)
+    }
+
+    /// The log-odds of N(1, 1) against N(0, 1) is x − ½; a wrong sign, scale or start would be off by 0.5 or more. The second
+    /// column is enormous: only standardised inputs can be learned from.
+    #[test]
+    fn scores_are_log_odds() {
+        let (mut x, second) = two_normals(20_000, 1.0);
+        for row in 0..x.rows() {
+            x.row_mut(row)[1] = 1e6 * (1.0 + x.row(row)[1]);
+        }
+        let network = Network::default();
+        let scorer = network
+            .fit(x.view(), &second, &vec![1.0; 20_000], 1)
+            .unwrap();
+        let grid = Matrix::from_fn(31, 2, |row, col| {
+            if col == 0 {
+                row as f32 / 10.0 - 1.0
+            } else {
+                1e6
+            }
+        });
+        let scores = scorer(grid.view());
+        let square = scores
+            .iter()
+            .enumerate()
+            .map(|(row, score)| (score - (grid.row(row)[0] - 0.5)).powi(2));
+        let error = (square.sum::<f32>() / 31.0).sqrt();
+        assert!(error < 0.2, "{error}");
+    }
+
+    /// Doubling the weight of the second sample adds log 2 to every log-odds.
+    #[test]
+    fn weights_shift_the_log_odds() {
+        let (x, second) = two_normals(4000, 0.0);
+        let weight: Vec<f32> = second.iter().map(|&s| if s { 2.0 } else { 1.0 }).collect();
+        let scorer = Network::default()
+            .fit(x.view(), &second, &weight, 1)
+            .unwrap();
+        let scores = scorer(x.view());
+        let mean = scores.iter().sum::<f32>() / scores.len() as f32;
+        assert!((mean - 2f32.ln()).abs() < 0.1, "{mean}");
+    }
+
+    #[test]
+    fn a_constant_column_is_no_obstacle() {
+        let (mut x, second) = two_normals(2000, 3.0);
+        for row in 0..x.rows() {
+            x.row_mut(row)[1] = 7.0;
+        }
+        let scorer = Network::default()
+            .fit(x.view(), &second, &[1.0; 2000], 1)
+            .unwrap();
+        let scores = scorer(x.view());
+        let right = scores
+            .iter()
+            .zip(&second)
+            .filter(|(s, second)| (**s > 0.0) == **second);
+        assert!(right.count() > 1800);
+    }
+}
