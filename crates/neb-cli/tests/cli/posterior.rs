@@ -18,7 +18,7 @@ fn json(text: &str) -> serde_json::Value {
 #[test]
 fn one_file_holds_the_posteriors_of_all_observations() {
     let folder = Folder::with_run();
-    for method in ["rejection", "importance"] {
+    for method in ["rejection", "importance", "annealed"] {
         let line = format!(
             "posterior run --observations seen.npz --method {method} -n 30 --map -o {method}.npz --json"
         );
@@ -123,6 +123,20 @@ fn calibration_passes_the_model_s_own_pairs_and_fails_shifted_ones() {
     folder.succeed("calibrate run --pairs shifted.npz -n 50 --max-ks 0.99 -o again.json");
 }
 
+/// Chains cost more: two observations, and what they say about themselves.
+#[test]
+fn chains_report_their_agreement() {
+    let folder = Folder::with_run();
+    folder.succeed("simulate two-moons -n 2 --seed 9 -o two.npz");
+    let line = "posterior run --observations two.npz --method nuts -n 100 -o nuts.npz --json";
+    let said = json(&folder.succeed(line));
+    assert_eq!(said["complete"], 2);
+    assert!(said["divergences"].is_u64(), "{said}");
+    let (_, r_hat) = array(&folder, "nuts.npz", "r_hat");
+    assert!(r_hat.iter().all(|r| *r >= 1.0), "{r_hat:?}");
+    assert_eq!(array(&folder, "nuts.npz", "divergences").0, [2]);
+}
+
 #[test]
 fn what_cannot_be_done_is_refused_before_the_work() {
     let folder = Folder::with_run();
@@ -135,6 +149,10 @@ fn what_cannot_be_done_is_refused_before_the_work() {
     folder.refused(
         "calibrate run --pairs seen.npz -o seen.npz",
         &["exists already"],
+    );
+    folder.refused(
+        &format!("{line} --method direct -o draws.npz"),
+        &["no recognition network"],
     );
     folder.refused(
         "posterior run --observations seen.npz --y x1 -o draws.npz",

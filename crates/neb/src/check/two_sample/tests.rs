@@ -119,7 +119,7 @@ fn the_sharpest_classifier_counts() {
     let b = normal(42, 700, 1, 0.2, 1.0);
     let trees = BoostedTrees::default();
     let both: [&dyn Classifier; 2] = [&trees, &FirstColumn];
-    let one = compare(a.view(), b.view(), &quick()).unwrap();
+    let one = compare_with(&both[..1], a.view(), b.view(), &quick()).unwrap();
     let two = compare_with(&both, a.view(), b.view(), &quick()).unwrap();
     assert_eq!(two.classifiers[0], one.classifiers[0]);
     let values = two.classifiers.iter().map(|s| s.auc.value);
