@@ -7,7 +7,8 @@
 //! 2. the **source** q(x) ([`source`]) whose push-forward through the surrogate reproduces the observations, by maximising
 //!    their log-marginal likelihood Σ_i log ∫ q(y_i|x) q(x) dx ([`estimator`]);
 //!
-//! and says how far to trust the result ([`check`]). After *Neural Empirical Bayes* (Vandegar, Kagan, Wehenkel and Louppe,
+//! then draws from the posterior p(x|y) ∝ q(y|x) q(x) of any observation ([`posterior`]), and says how far to trust the result
+//! ([`check`]). After *Neural Empirical Bayes* (Vandegar, Kagan, Wehenkel and Louppe,
 //! AISTATS 2021).
 //!
 //! # From pairs to a source
@@ -15,6 +16,7 @@
 //! ```
 //! use std::ops::ControlFlow;
 //!
+//! use neb::posterior::{Posterior, PosteriorOptions};
 //! use neb::source::ladder::{LadderConfig, climb};
 //! use neb::surrogate::{FitOptions, ModelConfig, Pairs, Surrogate, SurrogateConfig};
 //! use neb::{Noise, Purpose};
@@ -55,6 +57,12 @@
 //! println!("{}", outcome.report.reason());
 //! let draws = outcome.source.source().sample(100, Noise::new(1, Purpose::SourceSample, 0));
 //! assert_eq!((draws.rows(), draws.cols()), (100, 2));
+//!
+//! // What a single observation says about its own x.
+//! let posterior = Posterior::new(outcome.source.source(), &surrogate)?;
+//! let options = PosteriorOptions { draws: 10, ..PosteriorOptions::default() };
+//! let draws = posterior.rejection(observed.view().slice(0..2), &options)?;
+//! assert_eq!((draws.of(0).rows(), draws.of(0).cols()), (10, 2));
 //! # Ok::<(), neb::Error>(())
 //! ```
 //!

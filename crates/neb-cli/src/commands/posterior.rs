@@ -108,6 +108,10 @@ impl Summary {
             _ => "raise --max-seconds, or give fewer observations",
         };
         match self.stopped {
+            Some(Stopped::Seconds) if missing == 0 => Err(Failure::computation(
+                "the time was over before every observation had its larger bank; all draws are kept, some from few samples",
+                hint,
+            )),
             Some(Stopped::Seconds) => Err(Failure::computation(
                 format!(
                     "the time was over when {missing} of {} observations did not have all draws; what was found is kept",
