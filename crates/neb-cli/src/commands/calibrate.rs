@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::files::{self, PairsFile};
 use crate::run_folder::CALIBRATION;
 
-/// `calibration.json`: everything the figures of a report need.
+/// `calibration.json`: everything the figures of a report need, and what the posteriors came from.
 #[derive(Serialize)]
 struct Record<'a> {
     run: &'a Path,
@@ -23,6 +23,7 @@ struct Record<'a> {
     posterior: &'a Summary,
     /// Pairs left out because their posterior is empty.
     left_out: usize,
+    #[serde(flatten)]
     calibration: &'a Calibration,
     max_ks: Option<f64>,
     passed: bool,

@@ -3,8 +3,8 @@
 mod bad_input;
 mod commands;
 mod folder;
-mod report;
 mod posterior;
+mod report;
 #[cfg(unix)]
 mod resume;
 mod stage2;

@@ -104,10 +104,11 @@ fn calibration_passes_the_model_s_own_pairs_and_fails_shifted_ones() {
     let record = json(&String::from_utf8(folder.bytes("run/calibration.json")).unwrap());
     assert_eq!(record["x_names"], serde_json::json!(["x1", "x2"]));
     assert_eq!(record["passed"], true);
-    let calibration = &record["calibration"];
-    assert_eq!(calibration["events"], 400);
-    assert_eq!(calibration["levels"].as_array().unwrap().len(), 51);
-    let marginal = &calibration["marginals"][1];
+    assert_eq!(record["events"], 400);
+    assert_eq!(record["levels"].as_array().unwrap().len(), 51);
+    let read_by_a_report: neb::check::Calibration = serde_json::from_value(record.clone()).unwrap();
+    assert!(read_by_a_report.calibrated);
+    let marginal = &record["marginals"][1];
     assert_eq!(marginal["ranks"].as_array().unwrap().len(), 400);
     assert_eq!(marginal["curve"]["below"].as_array().unwrap().len(), 51);
 

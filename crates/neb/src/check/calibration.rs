@@ -92,6 +92,7 @@ pub enum RankShape {
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Marginal {
     /// Rank in (0, 1) of each event's truth among the draws of its posterior.
+    #[serde(default)]
     pub ranks: Vec<f64>,
     /// The curve of this dimension's ranks.
     pub curve: RankCurve,
