@@ -22,8 +22,6 @@ pub(crate) const PARTICLES: &str = "particles.npz";
 pub(crate) const HISTORY: &str = "history.csv";
 /// What was tried and what was kept.
 pub(crate) const SUMMARY: &str = "summary.json";
-/// q(x|y), where stage 2 was variational.
-pub(crate) const RECOGNITION: &str = "recognition.safetensors";
 /// Calibration of its posteriors, where it was checked.
 pub(crate) const CALIBRATION: &str = "calibration.json";
 
