@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::corrected::corrected_value;
 use super::log_sum::LogSum;
 use super::pairs::check_dims;
 use super::{Batch, Gradient, Samples, mc};
@@ -35,6 +36,29 @@ pub fn log_marginal(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Result<(f6
 /// # Errors
 /// If the columns of y or x are not those of the likelihood, or x has no rows.
 pub fn log_marginal_values(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Result<Vec<f64>> {
+    let log_k = (x.rows() as f64).ln();
+    let sums = log_sums(likelihood, y, x)?;
+    Ok(sums.iter().map(|sum| sum.value() - log_k).collect())
+}
+
+/// As [`log_marginal_values`], each value corrected for its bias as by [`super::corrected()`].
+///
+/// # Errors
+/// As [`log_marginal_values`].
+pub fn corrected_log_marginal_values(
+    likelihood: &dyn Likelihood,
+    y: Rows,
+    x: Rows,
+) -> Result<Vec<f64>> {
+    let sums = log_sums(likelihood, y, x)?;
+    Ok(sums
+        .iter()
+        .map(|sum| corrected_value(sum, x.rows()))
+        .collect())
+}
+
+/// Σ_k q(y_i|x_k) for each row of y.
+fn log_sums(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Result<Vec<LogSum>> {
     check_dims(likelihood, y, x)?;
     if x.rows() == 0 {
         return Err(Error::input(
@@ -42,9 +66,8 @@ pub fn log_marginal_values(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Res
             "give at least one row of x",
         ));
     }
-    let log_k = (x.rows() as f64).ln();
     let starts = |n: usize, size: usize| (0..n.div_ceil(size)).into_par_iter();
-    let groups: Vec<Vec<f64>> = starts(y.rows(), ROWS_PER_TILE)
+    let groups: Vec<Vec<LogSum>> = starts(y.rows(), ROWS_PER_TILE)
         .map(|group| {
             let first = group * ROWS_PER_TILE;
             let y = y.slice(first..y.rows().min(first + ROWS_PER_TILE));
@@ -57,10 +80,8 @@ pub fn log_marginal_values(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Res
                 .collect();
             (0..y.rows())
                 .map(|row| {
-                    let sum = parts
-                        .iter()
-                        .fold(LogSum::EMPTY, |sum, part| sum.merge(part[row]));
-                    sum.value() - log_k
+                    let all = parts.iter();
+                    all.fold(LogSum::EMPTY, |sum, part| sum.merge(part[row]))
                 })
                 .collect()
         })

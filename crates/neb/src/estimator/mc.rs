@@ -29,6 +29,7 @@ pub fn mc(
             blocks: vec![Block {
                 log_sum: sum.value(),
                 factor: 1.0,
+                square: 0.0,
             }],
         }
     };

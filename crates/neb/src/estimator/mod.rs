@@ -3,14 +3,16 @@
 //! | estimator | needs | bias |
 //! |---|---|---|
 //! | [`mc()`] | K samples of the source | −r/2K, r the relative variance of q(y\|x) over the source |
+//! | [`corrected()`] | the same | of order 1/K² |
 //! | [`roulette()`] | a random number of samples of the source | none |
 //! | [`elbo()`] | samples of a recognition model q(x\|y), three log-densities | −KL(q(x\|y) ‖ posterior) |
 //! | [`iw()`] | the same, K for each y | of order 1/K |
 //!
-//! The first two return the gradient with respect to every sample x; the caller carries it on into
+//! The first three return the gradient with respect to every sample x; the caller carries it on into
 //! whatever produced x (its own generator, if it likes: [`log_marginal`]). The last two return the
 //! gradient with respect to the log-densities. None of them knows about networks, files or epochs.
 
+mod corrected;
 mod elbo;
 mod evaluate;
 mod iw;
@@ -23,8 +25,9 @@ pub(crate) mod testing;
 
 pub(crate) use log_sum::{exp_or_zero, largest};
 
+pub use corrected::corrected;
 pub use elbo::elbo;
-pub use evaluate::{log_marginal, log_marginal_values};
+pub use evaluate::{corrected_log_marginal_values, log_marginal, log_marginal_values};
 pub use iw::{LogDensities, VariationalEstimate, iw};
 pub use mc::mc;
 pub use roulette::{Increments, Roulette, roulette};

@@ -32,6 +32,8 @@ pub(super) struct Block {
     pub(super) log_sum: f64,
     /// What multiplies the share exp(ℓ − `log_sum`).
     pub(super) factor: f64,
+    /// What multiplies the square of the share.
+    pub(super) square: f64,
 }
 
 /// What an estimator makes of the log-probabilities of one observation.
@@ -254,6 +256,7 @@ struct Slopes<F> {
 struct ScaledBlock {
     log_sum: f64,
     factor: f64,
+    square: f64,
     lowest: f32,
 }
 
@@ -262,6 +265,7 @@ impl<F: Fn(usize) -> usize> Slopes<F> {
         let scaled = |block: &Block, event_weight: f64| ScaledBlock {
             log_sum: block.log_sum,
             factor: event_weight * block.factor,
+            square: event_weight * block.square,
             lowest: match gradient {
                 Gradient::Sparse => {
                     (block.log_sum + (SMALLEST_SHARE / block.factor.abs()).ln()) as f32
@@ -293,7 +297,9 @@ impl<F: Fn(usize) -> usize> Slopes<F> {
                 let block = &blocks[(self.block_of)(first + column)];
                 (log_prob > block.lowest).then(|| {
                     let share = exp_or_zero((f64::from(log_prob) - block.log_sum) as f32);
-                    (column, (block.factor * f64::from(share)) as f32)
+                    let share = f64::from(share);
+                    let slope = (block.factor + block.square * share) * share;
+                    (column, slope as f32)
                 })
             })
     }

@@ -188,6 +188,7 @@ fn single(log_probs: &[f32], k: usize, continue_probability: f64) -> RowTerm {
         blocks.push(Block {
             log_sum: log_sums[l],
             factor,
+            square: 0.0,
         });
     }
     blocks.reverse();
@@ -224,7 +225,11 @@ fn doubling(log_probs: &[f32], k: usize) -> RowTerm {
     let blocks = leaves
         .iter()
         .zip(factors)
-        .map(|(&log_sum, factor)| Block { log_sum, factor })
+        .map(|(&log_sum, factor)| Block {
+            log_sum,
+            factor,
+            square: 0.0,
+        })
         .collect();
     RowTerm {
         value: finite_or_cause(value, &leaves),
