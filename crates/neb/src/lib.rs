@@ -17,7 +17,8 @@
 //! use std::ops::ControlFlow;
 //!
 //! use neb::posterior::{Posterior, PosteriorOptions};
-//! use neb::source::ladder::{LadderConfig, climb};
+//! use neb::source::Observations;
+//! use neb::source::ladder::{LadderConfig, LadderOptions, climb};
 //! use neb::surrogate::{FitOptions, ModelConfig, Pairs, Surrogate, SurrogateConfig};
 //! use neb::{Noise, Purpose};
 //!
@@ -52,8 +53,16 @@
 //!     refine_epochs: 1,
 //!     ..LadderConfig::default()
 //! };
-//! let watch = &mut |_: &str, _: &neb::train::Progress| ControlFlow::Continue(());
-//! let outcome = climb(&surrogate, observed.view(), x.view(), &ladder, 1, watch)?;
+//! let options = LadderOptions {
+//!     seed: 1,
+//!     checkpoints: None,
+//!     watch: &mut |_, _| ControlFlow::Continue(()),
+//! };
+//! let observations = Observations {
+//!     y: observed.view(),
+//!     weights: None,
+//! };
+//! let outcome = climb(&surrogate, observations, x.view(), &ladder, options)?;
 //! println!("{}", outcome.report.reason());
 //! let draws = outcome.source.source().sample(100, Noise::new(1, Purpose::SourceSample, 0));
 //! assert_eq!((draws.rows(), draws.cols()), (100, 2));

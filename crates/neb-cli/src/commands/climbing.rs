@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use anyhow::Result;
-use neb::source::ladder::{self, LadderConfig, LadderOutcome, LadderReport};
+use neb::source::Observations;
+use neb::source::ladder::{self, LadderConfig, LadderOptions, LadderOutcome, LadderReport};
+use neb::train::CheckpointPolicy;
 use neb::{Likelihood, Rows};
 
 use super::Session;
@@ -21,24 +23,23 @@ const FEWEST_EFFECTIVE: f64 = 10.0;
 /// Climbs the ladder; stops on Ctrl-C with [`neb::Error::Cancelled`].
 pub(super) fn climb(
     likelihood: &dyn Likelihood,
-    y: Rows,
+    observations: Observations,
     points: Rows,
     config: &LadderConfig,
     seed: u64,
+    checkpoints: Option<CheckpointPolicy>,
     session: Session,
 ) -> neb::Result<LadderOutcome> {
     let mut bar = TrainingBar::new(" for this training", session.output.quiet);
-    let outcome = ladder::climb(
-        likelihood,
-        y,
-        points,
-        config,
+    let options = LadderOptions {
         seed,
-        &mut |rung, progress| {
+        checkpoints,
+        watch: &mut |rung, progress| {
             bar.update(rung, progress);
             interrupt::check()
         },
-    );
+    };
+    let outcome = ladder::climb(likelihood, observations, points, config, options);
     bar.finish();
     outcome
 }

@@ -104,6 +104,17 @@ impl Affine {
         }
     }
 
+    /// The same source with its mean back where it started; none where it is there.
+    pub(super) fn unshifted(&self) -> Option<Self> {
+        let shifts = self.dim()..2 * self.dim();
+        if self.parameters[shifts.clone()].iter().all(|&s| s == 0.0) {
+            return None;
+        }
+        let mut source = self.clone();
+        source.update(&mut |parameters| parameters[shifts.clone()].fill(0.0));
+        Some(source)
+    }
+
     /// The law of z.
     pub fn base_law(&self) -> Base {
         self.base

@@ -144,20 +144,24 @@ impl SourceConfig {
         Ok(self.assemble(centred(start, &symmetric), &symmetric, seed))
     }
 
-    /// The source, starting around the mean and deviation of points, such as the pairs' x.
+    /// The source, starting around the mean and deviation of points inside the domain, such as the pairs' x.
     ///
     /// # Errors
-    /// As [`SourceConfig::build`]; points outside the domain, and constant columns, by name.
+    /// As [`SourceConfig::build`]; a domain with hardly any points inside, and constant columns, by name.
     pub fn build_from_points(&self, points: Rows, names: &[String], seed: u64) -> Result<Model> {
         let symmetric = self.check(points.cols())?;
-        let all: Vec<u32> = (0..points.rows() as u32).collect();
-        let mut start = Scaling::measure(points, &all, names)?;
-        if let Some(domain) = &self.domain {
-            domain.check_points(points, names, "the pairs' x")?;
-            if self.is_mapped() {
-                start = Scaling::measure(domain.to_free(points).view(), &all, names)?;
+        let rows: Vec<u32> = match &self.domain {
+            Some(domain) => domain.rows_inside(points, names, "the pairs' x")?,
+            None => (0..points.rows() as u32).collect(),
+        };
+        let start = match &self.domain {
+            Some(domain) if self.is_mapped() => {
+                let free = domain.to_free(points.gather(&rows).view());
+                let all: Vec<u32> = (0..rows.len() as u32).collect();
+                Scaling::measure(free.view(), &all, names)?
             }
-        }
+            _ => Scaling::measure(points, &rows, names)?,
+        };
         Ok(self.assemble(centred(start, &symmetric), &symmetric, seed))
     }
 

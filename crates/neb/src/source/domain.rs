@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Matrix, Result, Rows};
 
+/// Fewest points, and smallest share of them, inside a domain for a source to start from.
+const FEWEST_INSIDE: usize = 10;
+const SMALLEST_SHARE_INSIDE: f64 = 0.01;
+
 /// A box whose edges may be infinite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Edges", into = "Edges")]
@@ -90,11 +94,11 @@ impl Domain {
         x.clamp(self.lower[d].next_up(), self.upper[d].next_down())
     }
 
-    /// Refuses points outside: names the worst column and the share of its rows.
+    /// The rows of points inside: what a source in the domain can start from.
     ///
     /// # Errors
-    /// Another number of columns, or points outside; `what` says what the points are.
-    pub fn check_points(&self, points: Rows, names: &[String], what: &str) -> Result<()> {
+    /// Another number of columns, or hardly any points inside; names the worst column; `what` says what the points are.
+    pub fn rows_inside(&self, points: Rows, names: &[String], what: &str) -> Result<Vec<u32>> {
         if points.cols() != self.dim() {
             return Err(Error::input(
                 format!(
@@ -105,6 +109,14 @@ impl Domain {
                 "give one pair of edges for every column of x",
             ));
         }
+        let all = 0..points.rows() as u32;
+        let inside: Vec<u32> = all
+            .filter(|&row| self.contains(points.row(row as usize)))
+            .collect();
+        let share = inside.len() as f64 / points.rows().max(1) as f64;
+        if share >= SMALLEST_SHARE_INSIDE && inside.len() >= FEWEST_INSIDE {
+            return Ok(inside);
+        }
         let outside = |d: usize| {
             let (low, high) = (self.lower[d], self.upper[d]);
             let inside = |x: f32| x >= low && x <= high;
@@ -112,21 +124,19 @@ impl Domain {
                 .filter(|&row| !inside(points.row(row)[d]))
                 .count()
         };
-        let worst = (0..self.dim()).map(|d| (outside(d), d)).max();
-        if let Some((count, d)) = worst.filter(|&(count, _)| count > 0) {
-            return Err(Error::input(
-                format!(
-                    "the domain excludes {:.2} % of {what} ({count} of {} rows) in column `{}`, which it bounds by {} and {}",
-                    100.0 * count as f64 / points.rows() as f64,
-                    points.rows(),
-                    names.get(d).map_or("?", |name| name),
-                    self.lower[d],
-                    self.upper[d]
-                ),
-                "widen the domain, or simulate pairs inside it",
-            ));
-        }
-        Ok(())
+        let worst = (0..self.dim()).max_by_key(|&d| outside(d)).unwrap_or(0);
+        Err(Error::input(
+            format!(
+                "the domain holds {} of {} rows of {what}; in column `{}`, which it bounds by {} and {}, {} lie outside",
+                inside.len(),
+                points.rows(),
+                names.get(worst).map_or("?", |name| name),
+                self.lower[worst],
+                self.upper[worst],
+                outside(worst)
+            ),
+            "widen the domain, or simulate pairs inside it",
+        ))
     }
 
     /// Refuses symmetric dimensions whose edges are not mirror images of each other.

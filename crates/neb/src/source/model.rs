@@ -85,7 +85,39 @@ impl Model {
                     .inner
                     .fit_points(free.view(), config, seed, checkpoints, watch)
             }
+            // log mean_s q(s ⊙ x) ≥ mean_s log q(s ⊙ x): the inner source is fitted to points with random signs, one pattern
+            // each instead of 2^m.
+            Self::Symmetric(symmetric) => {
+                let scattered = symmetric.scatter(points, seed);
+                let inner = &mut symmetric.inner;
+                inner.fit_points(scattered.view(), config, seed, checkpoints, watch)
+            }
             other => fit_points(other.source_mut(), points, config, seed, checkpoints, watch),
+        }
+    }
+
+    /// The same source; of an affine one the shifts stay where they are while training, or not.
+    pub(super) fn scales_only(self, only: bool) -> Self {
+        match self {
+            Self::Affine(affine) => Self::Affine(affine.scales_only(only)),
+            Self::Bounded(bounded) => {
+                let inner = bounded.inner.scales_only(only);
+                Self::Bounded(Box::new(Bounded::new(inner, bounded.domain)))
+            }
+            other => other,
+        }
+    }
+
+    /// The same affine source with its shifts back where they started; none where they are there anyway.
+    pub(super) fn unshifted(&self) -> Option<Self> {
+        match self {
+            Self::Affine(affine) => affine.unshifted().map(Self::Affine),
+            Self::Bounded(bounded) => {
+                let inner = bounded.inner.unshifted()?;
+                let domain = bounded.domain.clone();
+                Some(Self::Bounded(Box::new(Bounded::new(inner, domain))))
+            }
+            _ => None,
         }
     }
 

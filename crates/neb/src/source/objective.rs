@@ -16,6 +16,11 @@ pub enum Estimator {
         /// Number of samples K.
         k: usize,
     },
+    /// The same with its leading bias taken off.
+    Corrected {
+        /// Number of samples K.
+        k: usize,
+    },
     /// L_K with K samples of its own for every observation.
     Independent {
         /// Number of samples K.
@@ -70,7 +75,7 @@ impl Objective for MarginalObjective<'_> {
         };
         let noise = Noise::new(self.seed, Purpose::SourceNoise, step);
         let needed = match &self.estimator {
-            Estimator::Shared { k } => *k,
+            Estimator::Shared { k } | Estimator::Corrected { k } => *k,
             Estimator::Independent { k } => *k * rows.len(),
             Estimator::Roulette(roulette) => roulette.samples_needed(noise)?,
         };
@@ -80,6 +85,9 @@ impl Objective for MarginalObjective<'_> {
         let shared = Samples::Shared(x.view());
         let estimate = match &self.estimator {
             Estimator::Shared { .. } => estimator::mc(likelihood, batch, shared, Gradient::Sparse)?,
+            Estimator::Corrected { .. } => {
+                estimator::corrected(likelihood, batch, shared, Gradient::Sparse)?
+            }
             Estimator::Independent { .. } => {
                 let own = Samples::Independent(x.view());
                 estimator::mc(likelihood, batch, own, Gradient::Sparse)?
@@ -107,7 +115,13 @@ impl Objective for MarginalObjective<'_> {
         let y = self.y.gather(rows);
         let noise = Noise::new(self.seed, Purpose::SourceSample, u64::MAX);
         let x = self.source.sample(self.held_out_k, noise);
-        let values = estimator::log_marginal_values(self.likelihood, y.view(), x.view())?;
+        let (likelihood, y) = (self.likelihood, y.view());
+        let values = match self.estimator {
+            Estimator::Corrected { .. } => {
+                estimator::corrected_log_marginal_values(likelihood, y, x.view())?
+            }
+            _ => estimator::log_marginal_values(likelihood, y, x.view())?,
+        };
         Ok(-weighted_mean(
             &values,
             gather_weights(self.weights, rows).as_deref(),

@@ -12,6 +12,7 @@ mod table;
 
 use table::{LikelihoodTable, Observations};
 
+use crate::train::{Progress, Watch};
 use crate::{Error, Likelihood, Noise, Purpose, Result, Rows};
 
 /// How to fit the weights.
@@ -65,11 +66,12 @@ pub struct ParticleWeights {
 /// Fits the weights of the particles `x` to the observations `y`.
 ///
 /// `initial`: weights to start from (those of the simulation, say); equal if absent. A particle of
-/// weight zero stays at zero. `event_weights`: v_i of the observations; equal if absent.
+/// weight zero stays at zero. `event_weights`: v_i of the observations; equal if absent. `watch` is asked after every
+/// iteration and may stop the fit.
 ///
 /// # Errors
-/// If shapes do not match, a weight is negative or not finite, or no particle can have produced some
-/// observation.
+/// If shapes do not match, a weight is negative or not finite, no particle can have produced some
+/// observation, or on a stop on request.
 pub fn fit_particles(
     likelihood: &dyn Likelihood,
     y: Rows,
@@ -77,6 +79,7 @@ pub fn fit_particles(
     x: Rows,
     initial: Option<&[f32]>,
     settings: &ParticleSettings,
+    watch: &mut Watch,
 ) -> Result<ParticleWeights> {
     check_shapes(likelihood, y, x)?;
     let start = shares("particle", x.rows(), initial)?;
@@ -117,6 +120,16 @@ pub fn fit_particles(
             *weight *= responsibility;
         }
         normalise(&mut weights);
+        let progress = Progress {
+            step: step as u64 + 1,
+            steps: settings.max_iterations as u64 + 1,
+            history: &[],
+        };
+        if watch(&progress).is_break() {
+            return Err(Error::Cancelled {
+                steps: progress.step,
+            });
+        }
     }
 
     let mut weights = vec![0.0; x.rows()];

@@ -102,7 +102,8 @@ pub fn fit_single(
 ) -> Result<SingleOutcome> {
     config.check()?;
     config.check_source(source)?;
-    check_data(source, likelihood, observations)?;
+    check_source(source, likelihood)?;
+    check_observations(likelihood, observations)?;
     let mut notes = Vec::new();
     let train = plan(config, observations.y.rows(), &mut notes);
     train.check()?;
@@ -143,19 +144,32 @@ fn last_effective(rounds: &[Round]) -> Option<f64> {
     last.effective_samples
 }
 
-fn check_data(
-    source: &dyn Source,
+fn check_source(source: &dyn Source, likelihood: &dyn Likelihood) -> Result<()> {
+    let dims = likelihood.dims();
+    if source.dim() != dims.dx {
+        return Err(Error::input(
+            format!(
+                "the likelihood is for x of {} columns, the source has {}",
+                dims.dx,
+                source.dim()
+            ),
+            "give the source as many dimensions as the pairs' x",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses observations no source can be fitted to.
+pub(super) fn check_observations(
     likelihood: &dyn Likelihood,
     Observations { y, weights }: Observations,
 ) -> Result<()> {
     let dims = likelihood.dims();
-    if y.cols() != dims.dy || source.dim() != dims.dx {
+    if y.cols() != dims.dy {
         return Err(Error::input(
             format!(
-                "the likelihood is for x of {} and y of {} columns, the source has {} and the observations {}",
-                dims.dx,
+                "the likelihood is for y of {} columns, the observations have {}",
                 dims.dy,
-                source.dim(),
                 y.cols()
             ),
             "fit a surrogate on pairs with the same columns",

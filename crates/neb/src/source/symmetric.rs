@@ -94,6 +94,18 @@ impl<S: Source> Symmetric<S> {
         }
     }
 
+    /// The rows with random signs in the symmetric dimensions.
+    pub(super) fn scatter(&self, rows: Rows, seed: u64) -> Matrix {
+        let noise = Noise::new(seed, Purpose::Augment, u64::MAX - 1);
+        let coins = noise.uniform(rows.rows(), self.places.len());
+        let signs = Matrix::from_fn(rows.rows(), self.places.len(), |row, n| {
+            if coins.row(row)[n] < 0.5 { -1.0 } else { 1.0 }
+        });
+        let mut scattered = rows.to_matrix();
+        self.flip(&mut scattered, &signs);
+        scattered
+    }
+
     fn inner_density(&self) -> &dyn Density {
         self.inner
             .density()

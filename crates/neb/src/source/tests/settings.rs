@@ -150,23 +150,27 @@ fn domains_that_make_no_sense_are_refused() {
         );
     }
     assert!(Domain::new(&[0.0], &[1.0, 2.0]).is_err());
-    let domain = Domain::new(&[0.0, -infinity], &[1.0, 5.0]).unwrap();
-    let points = Matrix::from_vec(vec![0.5, 0.0, 1.0, 5.0, 0.2, 6.0, 0.1, 7.0], 2);
+}
+
+#[test]
+fn a_domain_takes_the_points_inside_and_refuses_if_there_are_hardly_any() {
+    let domain = Domain::new(&[0.0, f32::NEG_INFINITY], &[1.0, 5.0]).unwrap();
     let names = ["pt".to_owned(), "mass".to_owned()];
+    let points = Matrix::from_fn(40, 2, |row, d| match d {
+        0 => 0.5,
+        _ => row as f32 / 3.0,
+    });
+    let inside = domain.rows_inside(points.view(), &names, "x").unwrap();
+    assert_eq!(inside, (0..16).collect::<Vec<u32>>());
     let error = domain
-        .check_points(points.view(), &names, "the pairs' x")
-        .unwrap_err();
+        .rows_inside(points.view().slice(10..40), &names, "the pairs' x")
+        .unwrap_err()
+        .to_string();
     assert!(
-        error
-            .to_string()
-            .contains("50.00 % of the pairs' x (2 of 4 rows) in column `mass`"),
+        error.contains("6 of 30 rows of the pairs' x; in column `mass`"),
         "{error}"
     );
-    assert!(
-        domain
-            .check_points(points.view().slice(0..2), &names, "x")
-            .is_ok()
-    );
+    assert!(error.contains("24 lie outside"), "{error}");
 }
 
 /// As text and back, whatever the format makes of infinite edges.

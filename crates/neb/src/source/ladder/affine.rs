@@ -1,0 +1,131 @@
+//! The lowest rungs: affine maps of a normal and of a uniform law.
+
+use std::time::Instant;
+
+use super::super::affine::Base;
+use super::super::config::{SourceConfig, SourceKind};
+use super::super::model::Model;
+use super::super::pull::Pull;
+use super::climber::{Candidate, Climber, Training, column_names};
+use crate::Result;
+
+/// Steps on the scales alone, which come first lest shifts break a symmetry by accident; then on scales and shifts.
+const SCALE_STEPS: usize = 100;
+const SHIFT_STEPS: usize = 120;
+/// Steps with more samples and a narrower likelihood.
+const POLISH_STEPS: usize = 70;
+/// How many more samples.
+const POLISH_SAMPLES: usize = 4;
+
+impl Climber<'_, '_> {
+    /// Fits both base laws and polishes the better one.
+    pub(super) fn affine_rungs(&mut self) -> Result<()> {
+        let mut candidates = Vec::new();
+        for (base, name) in [
+            (Base::Normal, "affine of normal"),
+            (Base::Uniform, "affine of uniform"),
+        ] {
+            candidates.push(self.affine(base, name)?);
+        }
+        let k = POLISH_SAMPLES * self.config.affine_k;
+        let wanted = self.config.refine_effective_samples;
+        for candidate in &candidates {
+            self.narrow(&candidate.source, k, wanted);
+        }
+        let mut best = String::new();
+        for candidate in candidates {
+            let name = candidate.name.clone();
+            if self.judge(candidate, 0.0)? {
+                best = name;
+            }
+        }
+        self.polish(&best, k)
+    }
+
+    fn affine(&mut self, base: Base, name: &str) -> Result<Candidate> {
+        let started = Instant::now();
+        let config = SourceConfig {
+            base,
+            ..self.kind(SourceKind::Affine)
+        };
+        let points = self.points.gather(&self.inside);
+        let names = column_names(points.cols());
+        let model = config.build_from_points(points.view(), &names, self.options.seed)?;
+        let mut model = model.scales_only(true);
+        let entropy = self.config.entropy;
+        self.train_affine(&mut model, name, SCALE_STEPS, 3e-2, entropy)?;
+        let mut model = model.scales_only(false);
+        let wanted = self.config.effective_samples;
+        self.narrow(&model, self.config.affine_k, wanted);
+        let history = self.train_affine(&mut model, name, SHIFT_STEPS, 1.5e-2, 0.2 * entropy)?;
+        Ok(Candidate {
+            name: name.to_owned(),
+            source: model,
+            started,
+            history,
+        })
+    }
+
+    fn train_affine(
+        &mut self,
+        model: &mut Model,
+        name: &str,
+        steps: usize,
+        rate: f64,
+        entropy: f64,
+    ) -> Result<Vec<crate::train::Epoch>> {
+        let plan = Training {
+            k: self.config.affine_k,
+            steps,
+            rate,
+            pull: Pull {
+                entropy,
+                last_share: 0.0,
+                ..Pull::NONE
+            },
+        };
+        let view = self.view.clone();
+        self.train(model, name, &view, plan)
+    }
+
+    /// More samples bear a narrower likelihood, which tells more. First with the means of the points, which is simpler and
+    /// kept if no worse by two standard errors; then with shifts, which must be better by as much.
+    fn polish(&mut self, name: &str, k: usize) -> Result<()> {
+        let shifted = self.best()?.clone();
+        let mut simpler = false;
+        if let Some(unshifted) = shifted.unshifted() {
+            let unshifted = self.polished(unshifted, true, k, name, "unshifted")?;
+            simpler = self.judge(unshifted, -2.0)?;
+        }
+        let polished = self.polished(shifted, false, k, name, "polished")?;
+        self.judge(polished, if simpler { 2.0 } else { 0.0 })?;
+        Ok(())
+    }
+
+    fn polished(
+        &mut self,
+        model: Model,
+        scales_only: bool,
+        k: usize,
+        name: &str,
+        how: &str,
+    ) -> Result<Candidate> {
+        let started = Instant::now();
+        let name = format!("{name}, {how}");
+        let mut model = model.scales_only(scales_only);
+        let plan = Training {
+            k,
+            steps: POLISH_STEPS,
+            rate: 1e-2,
+            pull: Pull::NONE,
+        };
+        let view = self.view.clone();
+        let history = self.train(&mut model, &name, &view, plan)?;
+        Ok(Candidate {
+            name,
+            source: model.scales_only(false),
+            started,
+            history,
+        })
+    }
+}
