@@ -86,14 +86,16 @@ pub(crate) struct Demo {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Fit {
     /// Simulated pairs: x and y, row by row
-    #[arg(long, value_name = "FILE")]
-    pub(crate) pairs: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "resume")]
+    pub(crate) pairs: Option<PathBuf>,
     /// Observations: y, row by row
-    #[arg(long, value_name = "FILE")]
-    pub(crate) observations: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "resume")]
+    pub(crate) observations: Option<PathBuf>,
     /// Folder to write
-    #[arg(short, long, value_name = "RUN")]
-    pub(crate) output: PathBuf,
+    #[arg(short, long, value_name = "RUN", required_unless_present = "resume")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) stops: Stops,
     #[command(flatten)]
     pub(crate) columns: Columns,
     #[command(flatten)]
@@ -107,22 +109,36 @@ pub(crate) struct Fit {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Source {
     /// A surrogate file, or the folder of a run
-    pub(crate) surrogate: PathBuf,
+    #[arg(required_unless_present = "resume")]
+    pub(crate) surrogate: Option<PathBuf>,
     /// The pairs the surrogate was learned from: the source starts from their x
-    #[arg(long, value_name = "FILE")]
-    pub(crate) pairs: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "resume")]
+    pub(crate) pairs: Option<PathBuf>,
     /// Observations: y, row by row
-    #[arg(long, value_name = "FILE")]
-    pub(crate) observations: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "resume")]
+    pub(crate) observations: Option<PathBuf>,
     /// Folder to write
-    #[arg(short, long, value_name = "RUN")]
-    pub(crate) output: PathBuf,
+    #[arg(short, long, value_name = "RUN", required_unless_present = "resume")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) stops: Stops,
     #[command(flatten)]
     pub(crate) columns: Columns,
     #[command(flatten)]
     pub(crate) config: ConfigSource,
     #[command(flatten)]
     pub(crate) source: SourceFlags,
+}
+
+/// What becomes of a run that is stopped.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Stops {
+    /// Go on with a run that was stopped, with the settings and files it was started with
+    #[arg(long, value_name = "RUN")]
+    pub(crate) resume: Option<PathBuf>,
+    /// Seconds between two checkpoints
+    #[arg(long, value_name = "S", default_value_t = 30.0)]
+    pub(crate) checkpoint_seconds: f64,
 }
 
 /// Settings of the source that are flags, and keys of the table `[source]` of a configuration file by the same names; the

@@ -3,8 +3,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
+use neb::train::CheckpointPolicy;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
@@ -24,6 +27,11 @@ pub(crate) const HISTORY: &str = "history.csv";
 pub(crate) const SUMMARY: &str = "summary.json";
 /// Calibration of its posteriors, where it was checked.
 pub(crate) const CALIBRATION: &str = "calibration.json";
+
+/// While a run is under way: the command that started it.
+const STARTED: &str = "started.json";
+/// While a run is under way: the state of its trainings.
+const CHECKPOINTS: &str = "checkpoints";
 
 const FILES: [&str; 7] = [
     CONFIG,
@@ -95,29 +103,90 @@ pub(crate) fn check_target(target: &Path, force: bool) -> Result<()> {
     }
 }
 
-/// A run that is being written. Dropped before it is finished or kept, it vanishes.
+/// A run that is being written, in a folder beside its place (`RUN.partial`). Dropped before it is finished or kept, it
+/// vanishes, unless it was begun by an earlier command.
 pub(crate) struct PartialRun {
     target: PathBuf,
-    /// None once moved to its place.
+    /// None once moved to its place, or kept.
     partial: Option<PathBuf>,
+    resumed: bool,
+}
+
+/// The command that started a run, to go on with it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Started {
+    /// Its words.
+    pub(crate) words: Vec<String>,
+    /// Where it was typed: paths are seen from there.
+    pub(crate) folder: PathBuf,
+}
+
+/// Where a run is until it is complete.
+pub(crate) fn partial_of(target: &Path) -> PathBuf {
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(".partial");
+    target.with_file_name(name)
+}
+
+/// The command that started the unfinished run of `target`.
+pub(crate) fn started(target: &Path) -> Result<Started> {
+    let file = partial_of(target).join(STARTED);
+    let shown = file.display();
+    let text = fs::read_to_string(&file).map_err(|_| {
+        Failure::input(
+            format!("{}: there is no unfinished run to resume: {shown} cannot be read", target.display()),
+            "name the folder that was given with -o; a run that was never begun is started without --resume",
+        )
+    })?;
+    serde_json::from_str(&text).with_context(|| format!("{shown} is damaged"))
 }
 
 impl PartialRun {
-    /// Begins a run that is to be at `target`.
-    pub(crate) fn create(target: &Path) -> Result<Self> {
-        let mut name = target.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".partial-{}", std::process::id()));
-        let partial = target.with_file_name(name);
-        fs::create_dir(&partial).with_context(|| format!("cannot create {}", partial.display()))?;
-        Ok(Self {
+    /// Begins a run that is to be at `target`; or, with `resume`, goes on with the one that was begun.
+    pub(crate) fn create(target: &Path, resume: bool, force: bool) -> Result<Self> {
+        let partial = partial_of(target);
+        let shown = target.display();
+        if partial.exists() && !resume {
+            if !force {
+                return Err(Failure::input(
+                    format!("{}: an earlier run was not finished", partial.display()),
+                    format!(
+                        "continue it with `neb fit --resume {shown}`, or start anew with --force"
+                    ),
+                ));
+            }
+            fs::remove_dir_all(&partial)
+                .with_context(|| format!("cannot remove {}", partial.display()))?;
+        }
+        let checkpoints = partial.join(CHECKPOINTS);
+        fs::create_dir_all(&checkpoints)
+            .with_context(|| format!("cannot create {}", checkpoints.display()))?;
+        let run = Self {
             target: target.to_owned(),
             partial: Some(partial),
-        })
+            resumed: resume,
+        };
+        if !resume {
+            let started = Started {
+                words: std::env::args().collect(),
+                folder: std::env::current_dir()?,
+            };
+            run.write(STARTED, &serde_json::to_string_pretty(&started)?)?;
+        }
+        Ok(run)
     }
 
     /// Where a file is to be written for now.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.partial.as_ref().unwrap_or(&self.target).join(name)
+    }
+
+    /// Checkpoints of the trainings of one stage.
+    pub(crate) fn checkpoints(&self, stage: &str, every: Duration) -> CheckpointPolicy {
+        CheckpointPolicy {
+            path: self.path(CHECKPOINTS).join(format!("{stage}.safetensors")),
+            every,
+        }
     }
 
     /// Writes a file of text.
@@ -133,6 +202,8 @@ impl PartialRun {
             return Ok(());
         };
         let failed = || format!("the run is complete in {}", partial.display());
+        fs::remove_dir_all(partial.join(CHECKPOINTS)).with_context(failed)?;
+        fs::remove_file(partial.join(STARTED)).with_context(failed)?;
         if !self.target.exists() {
             return fs::rename(&partial, &self.target).with_context(failed);
         }
@@ -141,30 +212,43 @@ impl PartialRun {
             if new.exists() {
                 fs::rename(new, old).with_context(failed)?;
             } else if old.exists() {
-                // Of the run that is replaced; this one has no such part.
                 fs::remove_file(old).with_context(failed)?;
             }
         }
         fs::remove_dir(&partial).with_context(failed)
     }
 
-    /// Keeps what there is of a run that cannot be finished, and says where: in its place, or beside it where there is
-    /// another run, which stays whole.
-    pub(crate) fn keep(mut self) -> PathBuf {
-        match self.partial.take() {
-            Some(partial)
-                if self.target.exists() || fs::rename(&partial, &self.target).is_err() =>
-            {
-                partial
+    /// The failure when a run ended early. What was computed is kept, unless the data were refused.
+    pub(crate) fn stopped(mut self, error: neb::Error) -> anyhow::Error {
+        let shown = self.target.display();
+        let again = format!("neb fit --resume {shown}");
+        match error {
+            neb::Error::Cancelled { .. } => {
+                let kept = self.partial.take().unwrap_or_default();
+                Failure::interrupted(
+                    format!(
+                        "interrupted; what was learned is kept in {}",
+                        kept.display()
+                    ),
+                    format!("continue with: {again}"),
+                )
             }
-            _ => self.target.clone(),
+            neb::Error::NonFinite { .. } => {
+                let hint = error.hint().unwrap_or_default().to_owned();
+                let kept = self.partial.take().unwrap_or_default();
+                Failure::computation(
+                    format!("{error}; what was learned is kept in {}", kept.display()),
+                    format!("{hint}; --force starts anew"),
+                )
+            }
+            other => other.into(),
         }
     }
 }
 
 impl Drop for PartialRun {
     fn drop(&mut self) {
-        if let Some(partial) = &self.partial {
+        if let Some(partial) = self.partial.as_ref().filter(|_| !self.resumed) {
             // A failure to tidy up must not hide the one that led here.
             let _ = fs::remove_dir_all(partial);
         }

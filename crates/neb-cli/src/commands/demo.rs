@@ -102,10 +102,11 @@ pub(crate) fn run(args: &args::Demo, session: Session) -> Result<()> {
         weights: None,
         x: &x,
         seed,
+        checkpoints: None,
     };
     let outcome = stage2::run(stage, data, session).map_err(stopped)?;
 
-    let run = PartialRun::create(&output)?;
+    let run = PartialRun::create(&output, false, session.force)?;
     run.write(CONFIG, &format!("{}\n", config.to_toml()))?;
     surrogate.save(&run.path(SURROGATE))?;
     let files = [PAIRS_FILE, TRUTH_FILE].map(|name| output.join(name));

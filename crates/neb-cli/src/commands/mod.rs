@@ -9,6 +9,7 @@ mod fit;
 mod log_prob;
 mod posterior;
 mod report;
+mod resume;
 mod sample;
 mod simulate;
 mod source;
@@ -31,6 +32,8 @@ pub(crate) struct Session {
     pub(crate) seed_flag: Option<u64>,
     /// Replace existing files.
     pub(crate) force: bool,
+    /// Whether a run that was stopped is to go on.
+    pub(crate) resuming: bool,
     /// How to talk.
     pub(crate) output: Output,
 }
@@ -60,6 +63,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let session = Session {
         seed_flag: seed,
         force,
+        resuming: false,
         output: Output { quiet, json },
     };
     match args.command {

@@ -7,17 +7,26 @@ use anyhow::Result;
 
 use super::stage2::{self, Data};
 use super::summary::{DataFiles, Finished};
-use super::surrogate::quoted;
-use super::{Session, climbing};
+use super::{Session, climbing, resume};
 use crate::args;
 use crate::config::Config;
-use crate::failure::Failure;
 use crate::files;
 use crate::interrupt;
 use crate::run_folder::{self, CONFIG, PartialRun, SURROGATE};
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Source, session: Session) -> Result<()> {
+    if let Some(run) = &args.stops.resume {
+        return resume::run(run, session);
+    }
+    let (Some(from), Some(pairs), Some(observations_path), Some(output)) = (
+        &args.surrogate,
+        &args.pairs,
+        &args.observations,
+        &args.output,
+    ) else {
+        return Err(resume::needed());
+    };
     let config = Config::resolve(
         session.seed_flag,
         args::Stages::Source,
@@ -25,23 +34,22 @@ pub(crate) fn run(args: &args::Source, session: Session) -> Result<()> {
         &args::SurrogateKeys::default(),
         &args.source,
     )?;
-    run_folder::check_target(&args.output, session.force)?;
-    let surrogate = files::load_surrogate(&args.surrogate)?;
-    let x = files::read_points(&args.pairs, args.columns.x.as_deref())?;
-    files::check_columns("x", &args.pairs, &x, &surrogate)?;
-    let (y, weights) = files::read_observations(&args.observations, args.columns.y.as_deref())?;
-    files::check_columns("y", &args.observations, &y, &surrogate)?;
+    let every = resume::interval(&args.stops)?;
+    run_folder::check_target(output, session.force)?;
+    let surrogate = files::load_surrogate(from)?;
+    let x = files::read_points(pairs, args.columns.x.as_deref())?;
+    files::check_columns("x", pairs, &x, &surrogate)?;
+    let (y, weights) = files::read_observations(observations_path, args.columns.y.as_deref())?;
+    files::check_columns("y", observations_path, &y, &surrogate)?;
     let observations = y.values.rows();
     let stage = config.stage2(&x, observations)?;
-    let outside = climbing::check_range(&args.observations, &y, surrogate.y_range())?;
+    let outside = climbing::check_range(observations_path, &y, surrogate.y_range())?;
     let warnings: Vec<String> = outside.into_iter().collect();
     climbing::warn(&warnings, session);
-    let weighted = weights.is_some() && !stage2::uses_weights(&stage);
-    note_weights(weighted, &args.observations, session);
 
     interrupt::listen()?;
     let (started, seed) = (Instant::now(), config.seed);
-    let run = PartialRun::create(&args.output)?;
+    let run = PartialRun::create(output, session.resuming, session.force)?;
     run.write(CONFIG, &format!("{}\n", config.to_toml()))?;
     surrogate.save(&run.path(SURROGATE))?;
     let data = Data {
@@ -50,27 +58,24 @@ pub(crate) fn run(args: &args::Source, session: Session) -> Result<()> {
         weights: weights.as_deref(),
         x: &x,
         seed,
+        checkpoints: Some(run.checkpoints("source", every)),
     };
-    let outcome = stage2::run(stage, data, session);
-    let outcome = outcome.map_err(|error| match error {
-        neb::Error::Cancelled { .. } => Failure::interrupted(
-            "interrupted; nothing was written",
-            "stage 2 cannot be resumed yet: the same command starts it again from the beginning",
-        ),
-        other => other.into(),
-    })?;
+    let outcome = match stage2::run(stage, data, session) {
+        Ok(outcome) => outcome,
+        Err(error) => return Err(run.stopped(error)),
+    };
     Finished {
         surrogate: &surrogate,
         stage1: None,
-        from: Some(&args.surrogate),
+        from: Some(from),
         outcome: &outcome,
         x: &x,
         observations,
-        data: DataFiles::new(&args.pairs, &args.observations, &args.columns),
+        data: DataFiles::new(pairs, observations_path, &args.columns),
         seed,
         warnings,
         seconds: started.elapsed().as_secs_f64(),
-        output: &args.output,
+        output,
     }
     .write(run, session)
 }
@@ -82,36 +87,5 @@ pub(super) fn note_weights(weighted: bool, path: &Path, session: Session) {
             "note: {}: `weight` is not used: all rows count alike",
             path.display()
         ));
-    }
-}
-
-/// The failure when stage 2 of `neb fit` ended early: its surrogate is kept, unless the data were refused.
-pub(super) fn stopped(error: neb::Error, run: PartialRun, restart: &[String]) -> anyhow::Error {
-    let cancelled = matches!(error, neb::Error::Cancelled { .. });
-    if !cancelled && !matches!(error, neb::Error::NonFinite { .. }) {
-        return error.into();
-    }
-    let kept = run.keep();
-    let surrogate = kept.join(SURROGATE);
-    let words: Vec<String> = restart.iter().map(|word| quoted(word)).collect();
-    let again = format!(
-        "neb source {} {} --force",
-        quoted(&kept.display().to_string()),
-        words.join(" ")
-    );
-    if cancelled {
-        Failure::interrupted(
-            format!(
-                "interrupted during stage 2; the surrogate is kept as {}, the unfinished source is lost",
-                surrogate.display()
-            ),
-            format!("stage 2 cannot be resumed yet; start it again with: {again}"),
-        )
-    } else {
-        let hint = error.hint().unwrap_or_default();
-        Failure::computation(
-            format!("{error}; the surrogate is kept as {}", surrogate.display()),
-            format!("{hint}; stage 2 alone: {again}"),
-        )
     }
 }

@@ -5,11 +5,11 @@ use std::time::Instant;
 use neb::source::ladder::{LadderConfig, LadderReport, Rung};
 use neb::source::particles::{ParticleSettings, ParticleWeights, fit_particles};
 use neb::source::{
-    EstimatorKind, Model, Observations, Recognition, SingleConfig, SingleOptions, Source,
-    SourceConfig, SourceKind, Width, fit_points, fit_single,
+    Domain, EstimatorKind, Model, Observations, Recognition, SingleConfig, SingleOptions, Source,
+    SourceConfig, SourceKind, Width, fit_single,
 };
 use neb::surrogate::Surrogate;
-use neb::train::{Epoch, Progress};
+use neb::train::{CheckpointPolicy, Epoch, Progress};
 use neb::{Error, Noise, Purpose, Result, Rows};
 
 use super::{Session, climbing};
@@ -34,7 +34,7 @@ pub(super) struct Learned {
 }
 
 /// What stage 2 works with.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Data<'a> {
     pub(super) surrogate: &'a Surrogate,
     pub(super) y: Rows<'a>,
@@ -42,6 +42,8 @@ pub(super) struct Data<'a> {
     /// x of the pairs.
     pub(super) x: &'a Group,
     pub(super) seed: u64,
+    /// Where the state of the trainings is saved, if at all.
+    pub(super) checkpoints: Option<CheckpointPolicy>,
 }
 
 /// Runs stage 2; stops on Ctrl-C with [`neb::Error::Cancelled`].
@@ -49,8 +51,19 @@ pub(super) fn run(stage: Stage2, data: Data, session: Session) -> Result<Learned
     match stage {
         Stage2::Ladder(config) => {
             let points = data.x.values.view();
-            let outcome =
-                climbing::climb(data.surrogate, data.y, points, &config, data.seed, session)?;
+            let observations = Observations {
+                y: data.y,
+                weights: data.weights,
+            };
+            let outcome = climbing::climb(
+                data.surrogate,
+                observations,
+                points,
+                &config,
+                data.seed,
+                data.checkpoints,
+                session,
+            )?;
             Ok(Learned {
                 warnings: climbing::warnings(&outcome.report),
                 reason: outcome.report.reason(),
@@ -63,11 +76,6 @@ pub(super) fn run(stage: Stage2, data: Data, session: Session) -> Result<Learned
         Stage2::Single(stage) => single(*stage, data, session),
         Stage2::Particles(stage) => particles(*stage, data, session),
     }
-}
-
-/// Whether stage 2 in this form makes use of event weights.
-pub(super) fn uses_weights(stage: &Stage2) -> bool {
-    !matches!(stage, Stage2::Ladder(_))
 }
 
 fn single(stage: SingleStage, data: Data, session: Session) -> Result<Learned> {
@@ -83,12 +91,12 @@ fn single(stage: SingleStage, data: Data, session: Session) -> Result<Learned> {
     };
     let reference = match stage.fit.pull {
         0.0 => None,
-        _ => Some(simpler(&stage, data, observations, &mut watch)?),
+        _ => Some(simpler(&stage, &data, observations, &mut watch)?),
     };
     let mut model = stage.model;
     let options = SingleOptions {
         seed: data.seed,
-        checkpoints: None,
+        checkpoints: data.checkpoints.as_ref().map(|policy| policy.numbered(1)),
         domain: stage.config.domain.as_ref(),
         towards: reference
             .as_ref()
@@ -148,7 +156,7 @@ fn single(stage: SingleStage, data: Data, session: Session) -> Result<Learned> {
 /// What the settings' `pull` pulls towards: an affine source fitted first.
 fn simpler(
     stage: &SingleStage,
-    data: Data,
+    data: &Data,
     observations: Observations,
     watch: &mut neb::source::ladder::LadderWatch,
 ) -> Result<Model> {
@@ -164,7 +172,7 @@ fn simpler(
     fit.train.epochs = fit.train.epochs.min(10);
     let options = SingleOptions {
         seed: data.seed,
-        checkpoints: None,
+        checkpoints: data.checkpoints.as_ref().map(|policy| policy.numbered(0)),
         domain: stage.config.domain.as_ref(),
         towards: None,
         watch,
@@ -200,6 +208,10 @@ fn particles(
     let started = Instant::now();
     let all = data.x.values.view();
     let points = all.slice(0..all.rows().min(config.particles));
+    let initial = match &config.domain {
+        Some(domain) => Some(weights_inside(domain, points, &data.x.names)?),
+        None => None,
+    };
     let seed = data.seed;
     let width = neb::source::narrowest_width(
         data.surrogate,
@@ -215,27 +227,28 @@ fn particles(
         held_out: config.held_out,
         ..ParticleSettings::default()
     };
+    let mut bar = TrainingBar::new(" for this training", session.output.quiet);
+    let mut watch = |name: &str, progress: &Progress| {
+        bar.update(name, progress);
+        interrupt::check()
+    };
     let weights = fit_particles(
         &*likelihood,
         y.view(),
         data.weights,
         points,
-        None,
+        initial.as_deref(),
         &settings,
+        &mut |progress| watch("particles", progress),
     )?;
     let drawn = weights.resample(points.rows(), Noise::new(seed, Purpose::SourceSample, 2));
     let draws = points.gather(&drawn);
-    let mut bar = TrainingBar::new(" for this training", session.output.quiet);
-    let fitted = fit_points(
-        &mut model,
+    let fitted = model.fit_points(
         draws.view(),
         &config.flow.train,
         seed,
-        None,
-        &mut |progress| {
-            bar.update("spline on particles", progress);
-            interrupt::check()
-        },
+        data.checkpoints.as_ref(),
+        &mut |progress| watch("spline on particles", progress),
     );
     bar.finish();
     let history = fitted?.history;
@@ -282,4 +295,13 @@ fn particles(
         particles: Some(weights),
         warnings: Vec::new(),
     })
+}
+
+/// 1 for points inside the domain, 0 for the others, which stay without weight.
+fn weights_inside(domain: &Domain, points: Rows, names: &[String]) -> Result<Vec<f32>> {
+    let mut weights = vec![0.0; points.rows()];
+    for row in domain.rows_inside(points, names, "the pairs' x")? {
+        weights[row as usize] = 1.0;
+    }
+    Ok(weights)
 }

@@ -248,12 +248,6 @@ impl SourceSettings {
                 Form::Single(Box::new(single))
             }
         };
-        if choice == SourceChoice::Auto && keys.domain.as_deref().is_some_and(|d| d != "none") {
-            return Err(Failure::input(
-                "source = auto has no domain",
-                "choose one source, --source spline for example",
-            ));
-        }
         let given = |value: Option<String>| value.filter(|value| value != "none");
         Ok(Self {
             choice,
@@ -372,6 +366,7 @@ impl Config {
             {
                 let config = SourceConfig {
                     symmetric,
+                    domain,
                     ..SingleConfig::few_source()
                 };
                 Ok(Stage2::Single(Box::new(SingleStage {
@@ -388,6 +383,7 @@ impl Config {
             Form::Ladder(ladder) if settings.choice == SourceChoice::Auto => {
                 let ladder = LadderConfig {
                     symmetric,
+                    domain,
                     ..(**ladder).clone()
                 };
                 ladder.check(observations, x.values.rows())?;
@@ -404,10 +400,12 @@ impl Config {
                     domain,
                     ..SourceConfig::new(SourceKind::Spline)
                 };
-                Ok(Stage2::Particles(Box::new((
-                    (**ladder).clone(),
-                    build(&config)?,
-                ))))
+                let ladder = LadderConfig {
+                    symmetric: config.symmetric.clone(),
+                    domain: config.domain.clone(),
+                    ..(**ladder).clone()
+                };
+                Ok(Stage2::Particles(Box::new((ladder, build(&config)?))))
             }
             Form::Single(single) => {
                 let config = SourceConfig {
@@ -467,9 +465,7 @@ impl Config {
         }
         let text =
             |given: &Option<String>| Value::from(given.as_deref().unwrap_or("none")).to_string();
-        if settings.choice != SourceChoice::Auto {
-            push("domain", &text(&settings.domain), "default");
-        }
+        push("domain", &text(&settings.domain), "default");
         push("symmetric", &text(&settings.symmetric), "default");
     }
 }
@@ -558,7 +554,6 @@ mod tests {
         for (text, words) in [
             ("k = 5", "`k` is no setting of source = \"auto\""),
             ("estimator = \"iw\"", "`estimator` is no setting"),
-            ("domain = \"all=0:1\"", "auto has no domain"),
             (
                 "source = \"umnn\"\naffine-k = 5",
                 "`affine-k` is no setting",

@@ -103,3 +103,111 @@ fn force_starts_anew() {
         "{ended:?}"
     );
 }
+
+/// Waits until a file of a run appears.
+fn wait_for(folder: &Folder, name: &str) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !folder.path(name).exists() {
+        assert!(Instant::now() < deadline, "{name} did not appear");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+const FIT: &str = "fit --pairs pairs.npz --observations seen.npz --config small.toml";
+
+fn start_fit(folder: &Folder, more: &str) -> Child {
+    let line = format!("{FIT} {more} {EVERY_STEP} -o run");
+    folder
+        .command(&line)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn assert_same_run(folder: &Folder, more: &str, files: &[&str]) {
+    folder.succeed(&format!("{FIT} {more} -o whole"));
+    for file in files {
+        let (resumed, whole) = (format!("run/{file}"), format!("whole/{file}"));
+        assert!(folder.bytes(&resumed) == folder.bytes(&whole), "{file}");
+    }
+    for (path, _) in folder.contents() {
+        let name = path.to_string_lossy().into_owned();
+        let left = ["partial", "checkpoint", "started.json"];
+        assert!(
+            !left.iter().any(|word| name.contains(word)),
+            "{name} was left behind"
+        );
+    }
+}
+
+/// Killed in stage 1, again in stage 2, and once more: each time it goes on from its checkpoints.
+#[test]
+fn a_killed_fit_resumes_to_the_same_bytes() {
+    let folder = Folder::with_observations();
+    let mut child = start_fit(&folder, "");
+    for checkpoint in ["surrogate.0", "source.1", "source.6"] {
+        wait_for(
+            &folder,
+            &format!("run.partial/checkpoints/{checkpoint}.safetensors"),
+        );
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!folder.path("run").exists(), "it was not stopped");
+        folder.refused(
+            &format!("{FIT} -o run"),
+            &[
+                "run.partial: an earlier run was not finished",
+                "neb fit --resume run",
+            ],
+        );
+        let line = "fit --resume run";
+        child = folder.command(line).stderr(Stdio::piped()).spawn().unwrap();
+    }
+    assert!(child.wait().unwrap().success());
+    let files = [
+        "surrogate.safetensors",
+        "source.safetensors",
+        "particles.npz",
+        "config.toml",
+    ];
+    assert_same_run(&folder, "", &files);
+    folder.refused("fit --resume run", &["no unfinished run to resume"]);
+}
+
+/// The variational bounds have two models to bring back.
+#[cfg(unix)]
+#[test]
+fn ctrl_c_in_a_single_fit_says_how_to_resume() {
+    let folder = Folder::with_observations();
+    let settings = "[source]\nk = 16\nepochs = 40\nbatch = 64\nlayers = 2\nhidden = [8]\n";
+    let config = format!("{}\n{settings}", stage1_of(crate::folder::SMALL_TOML));
+    std::fs::write(folder.path("small.toml"), config).unwrap();
+    let more = "--source spline --estimator elbo";
+    let child = start_fit(&folder, more);
+    wait_for(&folder, "run.partial/checkpoints/source.1.0.safetensors");
+    let interrupted = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(interrupted.success());
+    let output = child.wait_with_output().unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{words}");
+    assert!(words.contains("kept in run.partial"), "{words}");
+    assert!(
+        words.contains("continue with: neb fit --resume run"),
+        "{words}"
+    );
+    folder.succeed("fit --resume run");
+    let files = [
+        "surrogate.safetensors",
+        "source.safetensors",
+        "recognition.safetensors",
+    ];
+    assert_same_run(&folder, more, &files);
+}
+
+/// The settings of stage 1 in a configuration file.
+fn stage1_of(text: &str) -> &str {
+    text.split("[source]").next().unwrap()
+}

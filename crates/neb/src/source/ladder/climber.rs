@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Instant;
 
+use super::super::Source;
 use super::super::config::{SourceConfig, SourceKind};
 use super::super::model::Model;
 use super::super::objective::{Estimator, MarginalObjective, gather_weights, weighted_mean};
@@ -10,7 +11,6 @@ use super::super::particles::ParticleWeights;
 use super::super::pull::Pull;
 use super::super::single::Observations;
 use super::super::view::{Width, narrowest_width};
-use super::super::Source;
 use super::{LadderConfig, LadderOptions, LadderOutcome, LadderReport, Rung, training};
 use crate::estimator::corrected_log_marginal_values;
 use crate::train::{self, CheckpointPolicy, Epoch};
@@ -199,8 +199,7 @@ impl<'a, 'w> Climber<'a, 'w> {
         let x = candidate.source.sample(self.config.judge_k, noise);
         let held = self.view.y.view().gather(&self.held_rows);
         let weights = gather_weights(self.observations.weights, &self.held_rows);
-        let values =
-            corrected_log_marginal_values(&*self.view.likelihood, held.view(), x.view())?;
+        let values = corrected_log_marginal_values(&*self.view.likelihood, held.view(), x.view())?;
         let (gain, standard_error) = match &self.best {
             None => (f64::NAN, f64::NAN),
             Some((_, before)) => paired(&values, before, weights.as_deref()),
@@ -233,8 +232,9 @@ impl<'a, 'w> Climber<'a, 'w> {
             width: self.view.width,
         };
         let best = self.best.map(|(source, _)| source);
-        let source = best
-            .ok_or_else(|| Error::input("no rung was fitted", "report this: it is a defect of neb"))?;
+        let source = best.ok_or_else(|| {
+            Error::input("no rung was fitted", "report this: it is a defect of neb")
+        })?;
         Ok(LadderOutcome {
             source,
             particles,
@@ -282,7 +282,8 @@ mod tests {
     fn paired_differences_by_hand() {
         let (mean, error) = paired(&[1.0, 2.0, 4.0], &[0.0, 2.0, 1.0], None);
         assert!((mean - 4.0 / 3.0).abs() < 1e-12);
-        let variance = ((1.0f64 / 3.0).powi(2) + (4.0f64 / 3.0).powi(2) + (5.0f64 / 3.0).powi(2)) / 2.0;
+        let variance =
+            ((1.0f64 / 3.0).powi(2) + (4.0f64 / 3.0).powi(2) + (5.0f64 / 3.0).powi(2)) / 2.0;
         assert!((error - (variance / 3.0).sqrt()).abs() < 1e-12);
         let weighted = paired(&[1.0, 2.0, 4.0], &[0.0, 2.0, 1.0], Some(&[2.0, 2.0, 2.0]));
         assert!((weighted.0 - mean).abs() < 1e-12 && (weighted.1 - error).abs() < 1e-12);

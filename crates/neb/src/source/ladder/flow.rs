@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
+use super::super::Source;
 use super::super::config::{SourceConfig, SourceKind};
+use super::super::objective::gather_weights;
 use super::super::particles::{ParticleSettings, ParticleWeights, fit_particles};
 use super::super::pull::Pull;
-use super::super::objective::gather_weights;
-use super::super::Source;
 use super::climber::{Candidate, Climber, Training, column_names};
 use crate::train::Progress;
 use crate::{Error, Matrix, Noise, Purpose, Result};
@@ -100,7 +100,10 @@ impl Climber<'_, '_> {
         let name = format!("{name}, refined");
         let batches = self.train_rows.len() / self.config.batch.min(self.train_rows.len());
         let towards = reference.density().ok_or_else(|| {
-            Error::input("a flow has no density", "report this: it is a defect of neb")
+            Error::input(
+                "a flow has no density",
+                "report this: it is a defect of neb",
+            )
         })?;
         let plan = Training {
             k: self.config.refine_k,

@@ -44,7 +44,10 @@ impl LadderReport {
     pub fn reason(&self) -> String {
         let winner = &self.rungs[self.winner];
         let later = &self.rungs[self.winner + 1..];
-        let before = self.rungs[..self.winner].iter().rev().find(|rung| rung.kept);
+        let before = self.rungs[..self.winner]
+            .iter()
+            .rev()
+            .find(|rung| rung.kept);
         let closest = later.iter().max_by(|a, b| a.gain.total_cmp(&b.gain));
         let gain = |rung: &Rung| format!("{:+.4} ± {:.4}", rung.gain, rung.standard_error);
         let won = match before {

@@ -1,6 +1,21 @@
+use std::ops::ControlFlow;
+
 use super::*;
 use crate::Matrix;
 use crate::estimator::testing::{GaussianModel, PointMass, with_threads};
+
+/// As [`super::fit_particles`], never stopped.
+fn fit_particles(
+    likelihood: &dyn Likelihood,
+    y: Rows,
+    event_weights: Option<&[f32]>,
+    x: Rows,
+    initial: Option<&[f32]>,
+    settings: &ParticleSettings,
+) -> Result<ParticleWeights> {
+    let watch = &mut |_: &Progress| ControlFlow::Continue(());
+    super::fit_particles(likelihood, y, event_weights, x, initial, settings, watch)
+}
 
 fn noise(step: u64) -> Noise {
     Noise::new(41, Purpose::Test, step)
@@ -206,4 +221,29 @@ fn unusable_input_is_named() {
     assert!(message(&x, None, Some(&[0.0, 0.0])).contains("zero"));
     assert!(message(&x, Some(&[1.0]), None).contains("1 observation weights for 2 rows"));
     assert!(message(&Matrix::zeros(2, 3), None, None).contains("3 columns"));
+}
+
+#[test]
+fn a_stop_is_heeded() {
+    let (y, x) = two_peaks(50, 80);
+    let likelihood = GaussianModel::STANDARD.likelihood();
+    let mut seen = 0;
+    let stopped = super::fit_particles(
+        &likelihood,
+        y.view(),
+        None,
+        x.view(),
+        None,
+        &iterations(200),
+        &mut |progress| {
+            seen = progress.step;
+            if progress.step == 3 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        },
+    );
+    assert!(matches!(stopped, Err(Error::Cancelled { steps: 3 })));
+    assert_eq!(seen, 3);
 }
