@@ -52,7 +52,7 @@ fn fit_writes_a_whole_run() {
     assert_eq!(summary["seed"], 1);
     assert_eq!(summary["surrogate"]["winner"], "mixture-2+noise");
     let rungs = summary["source"]["rungs"].as_array().unwrap();
-    assert_eq!(rungs.len(), 6);
+    assert_eq!(rungs.len(), 8);
     let kept = rungs
         .iter()
         .rev()
