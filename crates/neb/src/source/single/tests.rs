@@ -289,7 +289,7 @@ fn what_cannot_be_fitted_is_refused() {
     assert!(refused(&y, None, both).contains("independent samples"));
     assert!(refused(&y, Some(&[1.0; 3]), |_| {}).contains("3 event weights for 30"));
     assert!(refused(&Matrix::zeros(0, 1), None, |_| {}).contains("no observation"));
-    assert!(refused(&Matrix::zeros(4, 2), None, |_| {}).contains("the observations 2"));
+    assert!(refused(&Matrix::zeros(4, 2), None, |_| {}).contains("the observations have 2"));
     let mut broken = y.clone();
     broken.row_mut(7)[0] = f32::NAN;
     assert!(refused(&broken, None, |_| {}).contains("NaN at row 7"));
