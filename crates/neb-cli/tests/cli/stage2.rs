@@ -72,8 +72,9 @@ fn fit_writes_a_whole_run() {
         1
     );
     assert_eq!(count("surrogate,\"mixture-2+noise\","), 5);
-    assert_eq!(count("source,\"affine of normal\","), 4);
-    assert_eq!(count("source,\"spline on particles, refined\","), 1);
+    // 120 and 200 steps of 5 batches.
+    assert_eq!(count("source,\"affine of normal\","), 24);
+    assert_eq!(count("source,\"spline on particles, refined\","), 40);
     assert!(count("source,\"particles\",") > 1);
 }
 
