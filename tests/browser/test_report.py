@@ -14,7 +14,14 @@ import browser
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEB = os.environ.get("NEB", str(ROOT / "target" / "debug" / "neb"))
 CHROMIUM = browser.find()
-FIGURES = ["push-forward", "source", "posterior", "training-surrogate", "training-source"]
+FIGURES = [
+    "push-forward",
+    "source",
+    "posterior",
+    "training-surrogate",
+    "training-source",
+    "effective-samples",
+]
 
 # A fit in a second; the pictures need no more.
 SETTINGS = """
