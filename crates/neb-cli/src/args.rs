@@ -168,7 +168,7 @@ pub(crate) struct SourceFlags {
     /// Where x can be: x1=-1:1,x2=0:inf or all=-3:3
     #[arg(long, value_name = "NAME=LOW:HIGH", allow_hyphen_values = true)]
     pub(crate) domain: Option<String>,
-    /// Columns of x whose law is even about zero, with commas, or `all`; with auto it holds for affine sources only
+    /// Columns of x whose law is even about zero, with commas, or `all`
     #[arg(long, value_name = "all|NAMES")]
     pub(crate) symmetric: Option<String>,
 }

@@ -21,12 +21,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// Data or settings that cannot be used.
     pub(crate) fn input(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
-        Self {
-            message: message.into(),
-            hint: hint.into(),
-            code: BAD_INPUT,
-        }
-        .into()
+        Self::with_code(BAD_INPUT, message.into(), hint.into())
     }
 
     /// A computation that went wrong.
@@ -34,12 +29,7 @@ impl Failure {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) -> anyhow::Error {
-        Self {
-            message: message.into(),
-            hint: hint.into(),
-            code: FAILED,
-        }
-        .into()
+        Self::with_code(FAILED, message.into(), hint.into())
     }
 
     /// Stopped by the user.
@@ -47,12 +37,16 @@ impl Failure {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) -> anyhow::Error {
-        Self {
-            message: message.into(),
-            hint: hint.into(),
-            code: INTERRUPTED,
-        }
-        .into()
+        Self::with_code(INTERRUPTED, message.into(), hint.into())
+    }
+
+    fn with_code(code: u8, message: String, hint: String) -> anyhow::Error {
+        let failure = Self {
+            message,
+            hint,
+            code,
+        };
+        failure.into()
     }
 }
 

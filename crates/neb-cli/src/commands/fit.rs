@@ -31,7 +31,7 @@ pub(crate) fn run(args: &args::Fit, session: Session) -> Result<()> {
         &args.keys,
         &args.source,
     )?;
-    let every = resume::interval(&args.stops)?;
+    let every = resume::interval(args.stops.checkpoint_seconds)?;
     run_folder::check_target(output, session.force)?;
     let pairs = PairsFile::read(pairs_path, &args.columns)?;
     let (y, weights) = files::read_observations(observations_path, args.columns.y.as_deref())?;

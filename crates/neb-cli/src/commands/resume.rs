@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 
 use super::{Session, fit, source};
-use crate::args::{Args, Command, Stops};
+use crate::args::{Args, Command};
 use crate::failure::Failure;
 use crate::run_folder;
 
@@ -42,13 +42,10 @@ pub(super) fn run(target: &Path, session: Session) -> Result<()> {
 }
 
 /// Time between two checkpoints.
-pub(super) fn interval(stops: &Stops) -> Result<Duration> {
-    Duration::try_from_secs_f64(stops.checkpoint_seconds).map_err(|_| {
+pub(super) fn interval(seconds: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
         Failure::input(
-            format!(
-                "--checkpoint-seconds {} is no duration",
-                stops.checkpoint_seconds
-            ),
+            format!("--checkpoint-seconds {seconds} is no duration"),
             "give 0 (after every step) or more",
         )
     })

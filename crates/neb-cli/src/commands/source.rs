@@ -34,7 +34,7 @@ pub(crate) fn run(args: &args::Source, session: Session) -> Result<()> {
         &args::SurrogateKeys::default(),
         &args.source,
     )?;
-    let every = resume::interval(&args.stops)?;
+    let every = resume::interval(args.stops.checkpoint_seconds)?;
     run_folder::check_target(output, session.force)?;
     let surrogate = files::load_surrogate(from)?;
     let x = files::read_points(pairs, args.columns.x.as_deref())?;

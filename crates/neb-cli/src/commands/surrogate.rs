@@ -1,14 +1,13 @@
 //! `neb surrogate`: stage 1, from simulated pairs to a file with q(y|x).
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Result;
 use neb::surrogate::Report;
 use neb::train::CheckpointPolicy;
 use serde::Serialize;
 
-use super::{Session, training};
+use super::{Session, resume, training};
 use crate::args;
 use crate::config::Config;
 use crate::failure::{self, Failure};
@@ -86,15 +85,7 @@ pub(crate) fn run(args: &args::Surrogate, session: Session) -> Result<()> {
 
 /// Checkpoints live beside the output: `surrogate.checkpoint.0.safetensors` and so on.
 fn checkpoint_policy(args: &args::Surrogate) -> Result<CheckpointPolicy> {
-    let every = Duration::try_from_secs_f64(args.checkpoint_seconds).map_err(|_| {
-        Failure::input(
-            format!(
-                "--checkpoint-seconds {} is no duration",
-                args.checkpoint_seconds
-            ),
-            "give 0 (after every step) or more",
-        )
-    })?;
+    let every = resume::interval(args.checkpoint_seconds)?;
     Ok(CheckpointPolicy {
         path: args.output.with_extension("checkpoint.safetensors"),
         every,

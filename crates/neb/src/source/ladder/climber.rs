@@ -143,7 +143,7 @@ impl<'a, 'w> Climber<'a, 'w> {
     /// The best source so far.
     pub(super) fn best(&self) -> Result<&Model> {
         let best = self.best.as_ref().map(|(source, _)| source);
-        best.ok_or_else(|| Error::input("no rung was fitted", "report this: it is a defect of neb"))
+        best.ok_or_else(no_rung)
     }
 
     /// Where the next training saves its state.
@@ -231,10 +231,7 @@ impl<'a, 'w> Climber<'a, 'w> {
             winner: self.winner,
             width: self.view.width,
         };
-        let best = self.best.map(|(source, _)| source);
-        let source = best.ok_or_else(|| {
-            Error::input("no rung was fitted", "report this: it is a defect of neb")
-        })?;
+        let source = self.best.map(|(source, _)| source).ok_or_else(no_rung)?;
         Ok(LadderOutcome {
             source,
             particles,
@@ -251,6 +248,10 @@ impl<'a> View<'a> {
             y: width.observations(likelihood, y, seed),
         }
     }
+}
+
+fn no_rung() -> Error {
+    Error::input("no rung was fitted", "report this: it is a defect of neb")
 }
 
 /// x1, x2, ...: the library knows no names.

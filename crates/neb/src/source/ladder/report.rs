@@ -51,14 +51,14 @@ impl LadderReport {
         let closest = later.iter().max_by(|a, b| a.gain.total_cmp(&b.gain));
         let gain = |rung: &Rung| format!("{:+.4} ± {:.4}", rung.gain, rung.standard_error);
         let won = match before {
-            Some(before) if winner.gain > 0.0 => format!(
+            Some(before) if winner.gain > 2.0 * winner.standard_error => format!(
                 "{} explains each held-out observation better than {}, by {}",
                 winner.name,
                 before.name,
                 gain(winner)
             ),
             Some(before) => format!(
-                "{} explains held-out observations as well as {} ({}) and is simpler",
+                "{} explains held-out observations as well as {} ({})",
                 winner.name,
                 before.name,
                 gain(winner)
