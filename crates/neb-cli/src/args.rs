@@ -473,6 +473,9 @@ pub(crate) struct ConfigSource {
     /// Settings to start from [default: fast]
     #[arg(long, value_enum)]
     pub(crate) preset: Option<Preset>,
+    /// Columns that models are to see otherwise: none, log, logit, dequantise, atom [default: whole numbers and atoms are found]
+    #[arg(long, value_name = "NAME=KIND,...", allow_hyphen_values = true)]
+    pub(crate) transform: Option<String>,
 }
 
 /// The stages a command has.

@@ -6,6 +6,7 @@
 
 mod file;
 mod source;
+mod transforms;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ use crate::failure::Failure;
 use file::ConfigFile;
 use source::SourceSettings;
 pub(crate) use source::{SingleStage, Stage2};
+use transforms::TransformSettings;
 
 /// The seed where none is given.
 pub(crate) const DEFAULT_SEED: u64 = 1;
@@ -50,6 +52,7 @@ pub(crate) struct Config {
     pub(crate) seed: u64,
     pub(crate) surrogate: SurrogateConfig,
     source: SourceSettings,
+    transforms: TransformSettings,
     stages: Stages,
     preset: Preset,
     kind: Kind,
@@ -62,15 +65,15 @@ impl Config {
     pub(crate) fn resolve(
         seed: Option<u64>,
         stages: Stages,
-        source: &ConfigSource,
+        config_source: &ConfigSource,
         flags: &SurrogateKeys,
         source_flags: &SourceFlags,
     ) -> Result<Self> {
-        let file = match &source.config {
+        let file = match &config_source.config {
             Some(path) => ConfigFile::read(path)?,
             None => ConfigFile::default(),
         };
-        let in_file = source
+        let in_file = config_source
             .config
             .as_ref()
             .map(|path| path.display().to_string());
@@ -84,9 +87,13 @@ impl Config {
             }
         };
         note("seed", seed.is_some(), file.seed.is_some());
-        note("preset", source.preset.is_some(), file.preset.is_some());
+        note(
+            "preset",
+            config_source.preset.is_some(),
+            file.preset.is_some(),
+        );
         note("kind", flags.kind.is_some(), file.surrogate.kind.is_some());
-        let preset = source.preset.or(file.preset).unwrap_or(Preset::Fast);
+        let preset = config_source.preset.or(file.preset).unwrap_or(Preset::Fast);
         let kind = flags.kind.or(file.surrogate.kind);
         let kind = kind.unwrap_or(match (preset, stages) {
             (Preset::Paper, _) => Kind::Paper,
@@ -117,10 +124,13 @@ impl Config {
             Stages::Surrogate => SourceSettings::default(),
             _ => SourceSettings::resolve(preset, file.source.with(source_flags))?,
         };
+        let flag = config_source.transform.as_deref();
+        let transforms = TransformSettings::resolve(&file.column, &in_file, flag)?;
         Ok(Self {
             seed: seed.or(file.seed).unwrap_or(DEFAULT_SEED),
             surrogate,
             source,
+            transforms,
             stages,
             preset,
             kind,
@@ -138,6 +148,7 @@ impl Config {
         if self.stages != Stages::Surrogate {
             self.push_source(&mut lines);
         }
+        self.transforms.push_lines(&mut lines);
         lines.join("\n")
     }
 
@@ -311,6 +322,7 @@ mod tests {
         let source = ConfigSource {
             config: Some(path),
             preset: None,
+            transform: None,
         };
         let even = SourceFlags::default();
         Config::resolve(None, Stages::Surrogate, &source, flags, &even)
@@ -371,6 +383,7 @@ mod tests {
             let source = ConfigSource {
                 config: Some(path),
                 preset: None,
+                transform: None,
             };
             let (keys, even) = (SurrogateKeys::default(), SourceFlags::default());
             Config::resolve(None, Stages::Fit, &source, &keys, &even).unwrap()

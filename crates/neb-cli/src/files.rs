@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use anyhow::Result;
-use neb::Matrix;
+use neb::column::Transforms;
 use neb::source::Model;
 use neb::surrogate::{Pairs, Surrogate};
+use neb::{Matrix, Noise, Purpose};
 use neb_data::{Dataset, Selection, Table};
 
 use crate::args::Columns;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::run_folder::{self, SOURCE, SURROGATE};
 
 /// A group of columns and their names.
@@ -19,6 +20,37 @@ pub(crate) struct Group {
     pub(crate) values: Matrix,
     /// One name per column.
     pub(crate) names: Vec<String>,
+    /// What turned the user's columns into these values.
+    pub(crate) transforms: Transforms,
+}
+
+/// Where the random numbers of a transformed table come from, so that no two tables share them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Address {
+    /// x of pairs.
+    PairsX,
+    /// y of pairs.
+    PairsY,
+    /// Observations.
+    Observations,
+    /// x, in one of the draws behind a probability.
+    DrawX(u64),
+    /// y, likewise.
+    DrawY(u64),
+}
+
+impl Address {
+    /// The table of random numbers.
+    pub(crate) fn noise(self, seed: u64) -> Noise {
+        let step = match self {
+            Self::PairsX => 0,
+            Self::PairsY => 1,
+            Self::Observations => 2,
+            Self::DrawX(draw) => (1 << 32) + 2 * draw,
+            Self::DrawY(draw) => (1 << 32) + 2 * draw + 1,
+        };
+        Noise::new(seed, Purpose::Dequantise, step)
+    }
 }
 
 impl Group {
@@ -27,15 +59,43 @@ impl Group {
         let names = (1..=values.cols())
             .map(|number| format!("{letter}{number}"))
             .collect();
-        Self { values, names }
+        Self::plain(values, names)
     }
 
-    fn new(table: Table) -> Self {
-        let names = table.names().to_vec();
+    /// Columns in the user's units.
+    pub(crate) fn plain(values: Matrix, names: Vec<String>) -> Self {
         Self {
-            values: Matrix::from_vec(table.into_values(), names.len()),
+            values,
             names,
+            transforms: Transforms::plain(),
         }
+    }
+
+    pub(crate) fn new(table: Table) -> Self {
+        let names = table.names().to_vec();
+        Self::plain(Matrix::from_vec(table.into_values(), names.len()), names)
+    }
+
+    /// Columns in the user's units, read from `path`, in the models'.
+    pub(crate) fn transformed(
+        self,
+        transforms: &Transforms,
+        noise: Noise,
+        path: &Path,
+    ) -> Result<Self> {
+        let values = transforms
+            .forward(self.values, &self.names, noise)
+            .map_err(|error| failure::in_file(path, error))?;
+        Ok(Self {
+            values,
+            names: self.names,
+            transforms: transforms.clone(),
+        })
+    }
+
+    /// The values in the user's units.
+    pub(crate) fn user_values(&self) -> Matrix {
+        self.transforms.inverse(self.values.clone())
     }
 }
 
@@ -75,6 +135,16 @@ impl PairsFile {
     /// Reads the weights of the rows; none where the file has none and none were named.
     pub(crate) fn weights(&self, name: Option<&str>) -> Result<Option<Vec<f32>>> {
         read_weights(&self.data, name, self.x.values.rows())
+    }
+
+    /// The pairs in the models' units.
+    pub(crate) fn transformed(self, x: &Transforms, y: &Transforms, seed: u64) -> Result<Self> {
+        let path = self.data.path();
+        Ok(Self {
+            x: self.x.transformed(x, Address::PairsX.noise(seed), path)?,
+            y: self.y.transformed(y, Address::PairsY.noise(seed), path)?,
+            data: self.data,
+        })
     }
 
     /// As the library takes them.
@@ -152,8 +222,8 @@ pub(crate) fn load_surrogate(path: &Path) -> Result<Surrogate> {
     Ok(Surrogate::load(&run_folder::model_of(path, SURROGATE)?)?)
 }
 
-/// The source of a file, or of the folder of a run, and the names of its columns.
-pub(crate) fn load_source(path: &Path) -> Result<(Model, Vec<String>)> {
+/// The source of a file, or of the folder of a run, the names of its columns and their transforms.
+pub(crate) fn load_source(path: &Path) -> Result<(Model, Vec<String>, Transforms)> {
     Ok(neb::source::load_source(&run_folder::model_of(
         path, SOURCE,
     )?)?)

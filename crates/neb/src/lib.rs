@@ -81,6 +81,7 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
+pub mod column;
 mod density;
 mod error;
 pub mod estimator;
@@ -98,6 +99,7 @@ mod store;
 pub mod surrogate;
 mod tempered;
 pub mod train;
+pub mod unfold;
 
 pub use error::{Error, Result};
 pub use likelihood::{Dims, Likelihood, PairWeights, Widening};

@@ -40,6 +40,8 @@ pub enum Purpose {
     Recognition = 13,
     /// Signs of symmetric dimensions.
     Sign = 14,
+    /// What is added to whole numbers, and where the mass of an atom is spread.
+    Dequantise = 15,
 }
 
 /// Rows that share one generator stream when a whole table of noise is filled.

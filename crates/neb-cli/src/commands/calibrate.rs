@@ -38,6 +38,8 @@ pub(crate) fn run(args: &args::Calibrate, session: Session) -> Result<()> {
     let pairs = PairsFile::read(&args.pairs, &args.columns)?;
     files::check_columns("x", &args.pairs, &pairs.x, &surrogate)?;
     files::check_columns("y", &args.pairs, &pairs.y, &surrogate)?;
+    let (to_x, to_y) = (surrogate.x_transforms(), surrogate.y_transforms());
+    let pairs = pairs.transformed(to_x, to_y, session.seed())?;
     let y = pairs.y.values.view();
     let draws = posterior::draw(&args.run, y, args.n, &args.sampler, session.seed())?;
     let seconds = started.elapsed().as_secs_f64();

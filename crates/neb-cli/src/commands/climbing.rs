@@ -111,6 +111,13 @@ pub(super) fn warn(warnings: &[String], session: Session) {
     }
 }
 
+/// Says what was done without being asked for.
+pub(super) fn say(notes: &[String], session: Session) {
+    for note in notes {
+        session.output.note(note);
+    }
+}
+
 /// The rungs as a table; the winner is marked.
 pub(super) fn table(report: &LadderReport, reason: &str) -> String {
     let mut text = format!(

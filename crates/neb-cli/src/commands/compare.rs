@@ -66,10 +66,8 @@ fn choose(path: &Path, group: &Group, columns: &[String]) -> Result<Group> {
     let values = &group.values;
     let chosen = (0..values.rows())
         .flat_map(|row| numbers.iter().map(move |&column| values.row(row)[column]));
-    Ok(Group {
-        values: Matrix::from_vec(chosen.collect(), numbers.len()),
-        names: columns.to_vec(),
-    })
+    let values = Matrix::from_vec(chosen.collect(), numbers.len());
+    Ok(Group::plain(values, columns.to_vec()))
 }
 
 fn text(comparison: &Comparison) -> String {

@@ -10,7 +10,7 @@ use super::{Session, climbing, resume, source, training};
 use crate::args;
 use crate::config::Config;
 use crate::failure;
-use crate::files::{self, PairsFile};
+use crate::files::{self, Address, PairsFile};
 use crate::interrupt;
 use crate::run_folder::{self, CONFIG, PartialRun, SURROGATE};
 
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &args::Fit, session: Session) -> Result<()> {
     else {
         return Err(resume::needed());
     };
-    let config = Config::resolve(
+    let mut config = Config::resolve(
         session.seed_flag,
         args::Stages::Fit,
         &args.config,
@@ -37,15 +37,24 @@ pub(crate) fn run(args: &args::Fit, session: Session) -> Result<()> {
     let (y, weights) = files::read_observations(observations_path, args.columns.y.as_deref())?;
     files::check_names("y", observations_path, &y, &pairs.y.names, "the pairs have")?;
     let observations = y.values.rows();
-    let stage = config.stage2(&pairs.x, observations)?;
     let ranges = climbing::ranges(pairs.y.values.view());
     let outside = climbing::check_range(observations_path, &y, &ranges)?;
     let warnings: Vec<String> = outside.into_iter().collect();
+    let seed = config.seed;
+    let chosen = config.choose_transforms(&pairs, Some(&y))?;
+    let pairs = pairs.transformed(&chosen.x, &chosen.y, seed)?;
+    let y = y.transformed(
+        &chosen.y,
+        Address::Observations.noise(seed),
+        observations_path,
+    )?;
+    let stage = config.stage2(&pairs.x, observations)?;
     climbing::warn(&warnings, session);
     source::note_weights(pairs.has_weight(), pairs_path, session);
+    climbing::say(&chosen.notes, session);
 
     interrupt::listen()?;
-    let (started, seed) = (Instant::now(), config.seed);
+    let started = Instant::now();
     let run = PartialRun::create(output, session.resuming, session.force)?;
     run.write(CONFIG, &format!("{}\n", config.to_toml()))?;
     let checkpoints = Some(run.checkpoints("surrogate", every));
@@ -57,6 +66,7 @@ pub(crate) fn run(args: &args::Fit, session: Session) -> Result<()> {
         }
         Err(error) => return Err(run.stopped(error)),
     };
+    let surrogate = surrogate.with_transforms(chosen.x, chosen.y);
     surrogate.save(&run.path(SURROGATE))?;
     let data = Data {
         surrogate: &surrogate,

@@ -4,12 +4,14 @@ use std::path::Path;
 
 use anyhow::Result;
 use neb::Likelihood;
+use neb::column::average_log_prob;
 use neb_data::Array;
 use serde::Serialize;
 
 use super::Session;
 use crate::args;
-use crate::files::{self, PairsFile};
+use crate::failure;
+use crate::files::{self, Address, PairsFile};
 
 #[derive(Serialize)]
 struct Summary<'a> {
@@ -30,8 +32,8 @@ pub(crate) fn run(args: &args::LogProb, session: Session) -> Result<()> {
         files::check_data_target(output, session.force)?;
     }
     let (of, values, weights) = match (&args.pairs, &args.points) {
-        (Some(pairs), _) => of_pairs(args, pairs)?,
-        (None, Some(points)) => of_points(args, points)?,
+        (Some(pairs), _) => of_pairs(args, pairs, session.seed())?,
+        (None, Some(points)) => of_points(args, points, session.seed())?,
         (None, None) => unreachable!("clap requires one of them"),
     };
     if let Some(output) = &args.output {
@@ -73,27 +75,51 @@ fn text(s: &Summary) -> String {
 /// What was evaluated, its values, and the weights of the rows.
 type Evaluated = (&'static str, Vec<f32>, Option<Vec<f32>>);
 
-fn of_pairs(args: &args::LogProb, path: &Path) -> Result<Evaluated> {
+fn of_pairs(args: &args::LogProb, path: &Path, seed: u64) -> Result<Evaluated> {
     let surrogate = files::load_surrogate(&args.model)?;
     let pairs = PairsFile::read(path, &args.columns)?;
     files::check_columns("x", path, &pairs.x, &surrogate)?;
     files::check_columns("y", path, &pairs.y, &surrogate)?;
     let weights = pairs.weights(args.weight.as_deref())?;
-    let mut values = vec![0.0; pairs.x.values.rows()];
-    surrogate.log_prob(pairs.y.values.view(), pairs.x.values.view(), &mut values);
+    let (to_x, to_y) = (surrogate.x_transforms(), surrogate.y_transforms());
+    let random = to_x.is_random() || to_y.is_random();
+    let values = average_log_prob(random, |draw| {
+        let noise = Address::DrawX(draw).noise(seed);
+        let x = to_x.forward(pairs.x.values.clone(), &pairs.x.names, noise)?;
+        let noise = Address::DrawY(draw).noise(seed);
+        let y = to_y.forward(pairs.y.values.clone(), &pairs.y.names, noise)?;
+        let mut values = vec![0.0; x.rows()];
+        surrogate.log_prob(y.view(), x.view(), &mut values);
+        Ok(values)
+    });
+    let values = values.map_err(|error| failure::in_file(path, error))?;
+    let values = add(values, to_y.log_jacobian(pairs.y.values.view()));
     Ok(("log q(y|x)", values, weights))
 }
 
-fn of_points(args: &args::LogProb, path: &Path) -> Result<Evaluated> {
-    let (source, names) = files::load_source(&args.model)?;
+fn of_points(args: &args::LogProb, path: &Path, seed: u64) -> Result<Evaluated> {
+    let (source, names, transforms) = files::load_source(&args.model)?;
     let (x, weight) = (args.columns.x.as_deref(), args.weight.as_deref());
     let (x, weights) = files::read_weighted(path, x, weight)?;
     files::check_names("x", path, &x, &names, "the source has")?;
-    let mut values = vec![0.0; x.values.rows()];
-    source
-        .require_density("log-prob")?
-        .log_prob(x.values.view(), &mut values);
+    let density = source.require_density("log-prob")?;
+    let values = average_log_prob(transforms.is_random(), |draw| {
+        let noise = Address::DrawX(draw).noise(seed);
+        let u = transforms.forward(x.values.clone(), &x.names, noise)?;
+        let mut values = vec![0.0; u.rows()];
+        density.log_prob(u.view(), &mut values);
+        Ok(values)
+    });
+    let values = values.map_err(|error| failure::in_file(path, error))?;
+    let values = add(values, transforms.log_jacobian(x.values.view()));
     Ok(("log q(x)", values, weights))
+}
+
+/// Log-densities in the user's units.
+pub(super) fn add(values: Vec<f32>, log_jacobian: Vec<f64>) -> Vec<f32> {
+    let both = values.into_iter().zip(log_jacobian);
+    both.map(|(value, log)| (f64::from(value) + log) as f32)
+        .collect()
 }
 
 /// Mean and median of values, each counted with its weight (1 where there are none).

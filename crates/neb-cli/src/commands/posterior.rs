@@ -12,10 +12,10 @@ use neb::{Matrix, Rows};
 use neb_data::{Array, Format};
 use serde::Serialize;
 
-use super::Session;
+use super::{Session, log_prob};
 use crate::args::{self, PosteriorMethod};
 use crate::failure::Failure;
-use crate::files;
+use crate::files::{self, Address};
 use crate::run_folder::RECOGNITION;
 
 /// Importance weights with a heavier tail than this cannot be trusted.
@@ -204,7 +204,7 @@ fn warnings(draws: &Draws) -> Vec<String> {
     warnings
 }
 
-/// Draws by the method that was asked for.
+/// Draws by the method that was asked for; y and the draws are in the models' units.
 pub(super) fn draw(
     run: &Path,
     y: Rows,
@@ -213,7 +213,7 @@ pub(super) fn draw(
     seed: u64,
 ) -> Result<Draws> {
     let surrogate = files::load_surrogate(run)?;
-    let (source, _) = files::load_source(run)?;
+    let (source, _, _) = files::load_source(run)?;
     let posterior = Posterior::new(source.source(), &surrogate)?;
     let options = PosteriorOptions {
         draws: n,
@@ -267,15 +267,32 @@ pub(crate) fn run(args: &args::Posterior, session: Session) -> Result<()> {
     let surrogate = files::load_surrogate(&args.run)?;
     let (y, _) = files::read_observations(&args.observations, args.y.as_deref())?;
     files::check_columns("y", &args.observations, &y, &surrogate)?;
+    let log_jacobian = surrogate.y_transforms().log_jacobian(y.values.view());
+    let noise = Address::Observations.noise(session.seed());
+    let y = y.transformed(surrogate.y_transforms(), noise, &args.observations)?;
     let y = y.values.view();
-    let draws = draw(&args.run, y, args.n, &args.sampler, session.seed())?;
+    let mut draws = draw(&args.run, y, args.n, &args.sampler, session.seed())?;
     let maximum = if args.map {
-        let (source, _) = files::load_source(&args.run)?;
+        let (source, _, _) = files::load_source(&args.run)?;
         let posterior = Posterior::new(source.source(), &surrogate)?;
         Some(posterior.maximum(y, session.seed())?)
     } else {
         None
     };
+    // From here on in the user's units.
+    let to_x = surrogate.x_transforms();
+    let maximum = maximum.map(|Maximum { x, log_prob }| {
+        let x = to_x.inverse(x);
+        let both = log_prob::add(log_prob, to_x.log_jacobian(x.view()));
+        Maximum {
+            log_prob: log_prob::add(both, log_jacobian.clone()),
+            x,
+        }
+    });
+    draws.x = to_x.inverse(draws.x);
+    for (value, log) in draws.max_log_likelihood.iter_mut().zip(&log_jacobian) {
+        *value += *log as f32;
+    }
     write(args, &draws, maximum.as_ref(), session)?;
     let written = Written {
         summary: Summary::new(&draws, session.seed(), started.elapsed().as_secs_f64()),

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Session;
 use crate::args;
-use crate::files::{self, Group};
+use crate::files::{self, Address, Group};
 use crate::run_folder::{self, PARTICLES};
 
 /// Address of the noise of these draws, apart from that of fitting and simulating with the same seed.
@@ -32,8 +32,9 @@ pub(crate) fn run(args: &args::Sample, session: Session) -> Result<()> {
         Some(path) => (files::read_points(path, args.x.as_deref())?, 0),
         None => (draw(args, session.seed())?, STEP),
     };
-    let of_x = Array::new("x", &[x.values.rows(), x.values.cols()], x.values.values())
-        .with_names(&x.names);
+    let (user_x, x_names) = (x.user_values(), x.names.clone());
+    let of_x =
+        Array::new("x", &[user_x.rows(), user_x.cols()], user_x.values()).with_names(&x_names);
     if !args.push {
         neb_data::write(&args.output, session.force, &[of_x])?;
         return report(args, x.values.rows(), "x drawn from q(x)", session);
@@ -41,8 +42,16 @@ pub(crate) fn run(args: &args::Sample, session: Session) -> Result<()> {
     let surrogate = files::load_surrogate(&args.model)?;
     let origin = args.points.as_ref().unwrap_or(&args.model);
     files::check_columns("x", origin, &x, &surrogate)?;
+    let x = match args.points {
+        Some(_) => {
+            let noise = Address::PairsX.noise(session.seed());
+            x.transformed(surrogate.x_transforms(), noise, origin)?
+        }
+        None => x,
+    };
     let noise = Noise::new(session.seed(), Purpose::DrawY, step);
     let y = surrogate.sample(x.values.view(), noise);
+    let y = surrogate.y_transforms().inverse(y);
     let of_y = Array::new("y", &[y.rows(), y.cols()], y.values()).with_names(surrogate.y_names());
     neb_data::write(&args.output, session.force, &[of_x, of_y])?;
     let what = match args.points {
@@ -54,10 +63,14 @@ pub(crate) fn run(args: &args::Sample, session: Session) -> Result<()> {
 
 /// Rows of x drawn from the source.
 fn draw(args: &args::Sample, seed: u64) -> Result<Group> {
-    let (source, names) = files::load_source(&args.model)?;
+    let (source, names, transforms) = files::load_source(&args.model)?;
     let noise = Noise::new(seed, Purpose::SourceSample, STEP);
     let values = source.source().sample(args.n.unwrap_or(0), noise);
-    Ok(Group { values, names })
+    Ok(Group {
+        values,
+        names,
+        transforms,
+    })
 }
 
 /// Writes the particles of a run with their weights.

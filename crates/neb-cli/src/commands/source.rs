@@ -10,7 +10,7 @@ use super::summary::{DataFiles, Finished};
 use super::{Session, climbing, resume};
 use crate::args;
 use crate::config::Config;
-use crate::files;
+use crate::files::{self, Address};
 use crate::interrupt;
 use crate::run_folder::{self, CONFIG, PartialRun, SURROGATE};
 
@@ -27,13 +27,14 @@ pub(crate) fn run(args: &args::Source, session: Session) -> Result<()> {
     ) else {
         return Err(resume::needed());
     };
-    let config = Config::resolve(
+    let mut config = Config::resolve(
         session.seed_flag,
         args::Stages::Source,
         &args.config,
         &args::SurrogateKeys::default(),
         &args.source,
     )?;
+    config.leave_transforms()?;
     let every = resume::interval(args.stops.checkpoint_seconds)?;
     run_folder::check_target(output, session.force)?;
     let surrogate = files::load_surrogate(from)?;
@@ -42,13 +43,19 @@ pub(crate) fn run(args: &args::Source, session: Session) -> Result<()> {
     let (y, weights) = files::read_observations(observations_path, args.columns.y.as_deref())?;
     files::check_columns("y", observations_path, &y, &surrogate)?;
     let observations = y.values.rows();
-    let stage = config.stage2(&x, observations)?;
-    let outside = climbing::check_range(observations_path, &y, surrogate.y_range())?;
+    let (x_transforms, y_transforms) = (surrogate.x_transforms(), surrogate.y_transforms());
+    let ranges = y_transforms.user_ranges(surrogate.y_range());
+    let outside = climbing::check_range(observations_path, &y, &ranges)?;
     let warnings: Vec<String> = outside.into_iter().collect();
+    let seed = config.seed;
+    let x = x.transformed(x_transforms, Address::PairsX.noise(seed), pairs)?;
+    let noise = Address::Observations.noise(seed);
+    let y = y.transformed(y_transforms, noise, observations_path)?;
+    let stage = config.stage2(&x, observations)?;
     climbing::warn(&warnings, session);
 
     interrupt::listen()?;
-    let (started, seed) = (Instant::now(), config.seed);
+    let started = Instant::now();
     let run = PartialRun::create(output, session.resuming, session.force)?;
     run.write(CONFIG, &format!("{}\n", config.to_toml()))?;
     surrogate.save(&run.path(SURROGATE))?;

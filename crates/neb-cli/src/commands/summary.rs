@@ -145,7 +145,12 @@ impl Finished<'_> {
     /// The same without a word but warnings.
     pub(super) fn save(&self, run: PartialRun, session: Session) -> Result<Summary> {
         let outcome = self.outcome;
-        save_source(&outcome.source, &self.x.names, &run.path(SOURCE))?;
+        save_source(
+            &outcome.source,
+            &self.x.names,
+            &self.x.transforms,
+            &run.path(SOURCE),
+        )?;
         if let Some(recognition) = &outcome.recognition {
             let names = self.surrogate.y_names();
             recognition.save(&self.x.names, names, &run.path(RECOGNITION))?;
@@ -154,6 +159,7 @@ impl Finished<'_> {
         let weights = particles.map_or(&[][..], |particles| &particles.weights[..]);
         if particles.is_some() {
             let particles = self.x.values.view().slice(0..weights.len()).to_matrix();
+            let particles = self.x.transforms.inverse(particles);
             let arrays = [
                 Array::new(
                     "x",

@@ -7,7 +7,7 @@ use neb::surrogate::Report;
 use neb::train::CheckpointPolicy;
 use serde::Serialize;
 
-use super::{Session, resume, training};
+use super::{Session, climbing, resume, training};
 use crate::args;
 use crate::config::Config;
 use crate::failure::{self, Failure};
@@ -26,7 +26,7 @@ struct Fitted<'a> {
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Surrogate, session: Session) -> Result<()> {
-    let config = Config::resolve(
+    let mut config = Config::resolve(
         session.seed_flag,
         args::Stages::Surrogate,
         &args.config,
@@ -42,10 +42,13 @@ pub(crate) fn run(args: &args::Surrogate, session: Session) -> Result<()> {
             pairs.path().display()
         ));
     }
+    let seed = config.seed;
+    let chosen = config.choose_transforms(&pairs, None)?;
+    climbing::say(&chosen.notes, session);
+    let pairs = pairs.transformed(&chosen.x, &chosen.y, seed)?;
     prepare(&checkpoints, args.resume, session)?;
 
     interrupt::listen()?;
-    let seed = config.seed;
     let fitted = training::fit(
         pairs.pairs(),
         &config.surrogate,
@@ -59,6 +62,7 @@ pub(crate) fn run(args: &args::Surrogate, session: Session) -> Result<()> {
     })?;
 
     neb_data::check_target(&args.output, session.force)?;
+    let surrogate = surrogate.with_transforms(chosen.x, chosen.y);
     surrogate.save(&args.output)?;
     for file in present(&checkpoints) {
         file.remove()?;

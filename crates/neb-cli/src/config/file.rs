@@ -1,5 +1,6 @@
 //! A configuration file; a key that does not exist is refused, with the one that was probably meant.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
@@ -8,6 +9,7 @@ use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
 use super::source::{self, SourceKeys};
+use super::transforms::{self, ColumnKeys};
 use crate::args::{Preset, SurrogateKeys};
 use crate::failure::Failure;
 
@@ -19,6 +21,7 @@ pub(super) struct ConfigFile {
     pub(super) preset: Option<Preset>,
     pub(super) surrogate: SurrogateKeys,
     pub(super) source: SourceKeys,
+    pub(super) column: BTreeMap<String, ColumnKeys>,
 }
 
 impl ConfigFile {
@@ -74,7 +77,7 @@ struct Unknown {
 
 impl Unknown {
     fn find(table: &DeTable) -> Option<Self> {
-        let top = ["seed", "preset", "surrogate", "source"];
+        let top = ["seed", "preset", "surrogate", "source", "column"];
         let inside = |name: &str, place, known| match table.get(name)?.get_ref() {
             DeValue::Table(inner) => Self::among(inner, place, known),
             _ => None,
@@ -82,6 +85,18 @@ impl Unknown {
         Self::among(table, "at the top", top.map(str::to_owned).to_vec())
             .or_else(|| inside("surrogate", "in [surrogate]", surrogate_keys()))
             .or_else(|| inside("source", "in [source]", source::keys()))
+            .or_else(|| match table.get("column")?.get_ref() {
+                DeValue::Table(columns) => {
+                    columns.values().find_map(|column| match column.get_ref() {
+                        DeValue::Table(inner) => {
+                            let known = transforms::KEYS.map(str::to_owned).to_vec();
+                            Self::among(inner, "in the table of a column", known)
+                        }
+                        _ => None,
+                    })
+                }
+                _ => None,
+            })
     }
 
     fn among(table: &DeTable, place: &'static str, known: Vec<String>) -> Option<Self> {

@@ -355,8 +355,8 @@ impl Config {
     /// Stage 2 for pairs' x and so many observations, checked.
     pub(crate) fn stage2(&self, x: &Group, observations: usize) -> Result<Stage2> {
         let settings = &self.source;
-        let symmetric = columns::symmetric(settings.symmetric.as_deref(), &x.names)?;
-        let domain = columns::domain(settings.domain.as_deref(), &x.names)?;
+        let symmetric = columns::symmetric(settings.symmetric.as_deref(), x)?;
+        let domain = columns::domain(settings.domain.as_deref(), x)?;
         let build = |config: &SourceConfig| -> neb::Result<Model> {
             config.build_from_points(x.values.view(), &x.names, self.seed)
         };

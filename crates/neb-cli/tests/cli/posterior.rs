@@ -44,7 +44,7 @@ fn one_file_holds_the_posteriors_of_all_observations() {
         assert_eq!(array(&folder, &file, known).0, [400]);
     }
     // No draw lies where the source has no density.
-    let (source, _) = neb::source::load_source(&folder.path("run/source.safetensors")).unwrap();
+    let (source, _, _) = neb::source::load_source(&folder.path("run/source.safetensors")).unwrap();
     let (_, x) = array(&folder, "rejection.npz", "x");
     let mut log_prob = vec![0.0; x.len() / 2];
     source

@@ -169,7 +169,7 @@ fn samples_are_the_library_s_draws() {
     let folder = Folder::with_run();
     folder.succeed("sample run -n 300 --seed 5 -o x.npz");
     folder.succeed("sample run -n 300 --seed 5 --push -o xy.npz");
-    let (source, names) = load_source(&folder.path("run/source.safetensors")).unwrap();
+    let (source, names, _) = load_source(&folder.path("run/source.safetensors")).unwrap();
     assert_eq!(names, ["x1", "x2"]);
     let noise = Noise::new(5, Purpose::SourceSample, STEP);
     let x = source.source().sample(300, noise);
@@ -184,7 +184,7 @@ fn samples_are_the_library_s_draws() {
 fn log_prob_of_points_is_the_library_s_density() {
     let folder = Folder::with_run();
     folder.succeed("log-prob run --points seen.npz -o lp.npz");
-    let (source, _) = load_source(&folder.path("run/source.safetensors")).unwrap();
+    let (source, _, _) = load_source(&folder.path("run/source.safetensors")).unwrap();
     let x = read(&folder.path("seen.npz"), "x");
     let mut values = vec![0.0; x.rows()];
     source.density().unwrap().log_prob(x.view(), &mut values);
@@ -202,7 +202,13 @@ fn rows_outside_the_support_are_written_and_counted() {
     );
     let names = ["x1", "x2"].map(str::to_owned);
     let path = folder.path("run/source.safetensors");
-    neb::source::save_source(&neb::source::Model::Affine(uniform), &names, &path).unwrap();
+    neb::source::save_source(
+        &neb::source::Model::Affine(uniform),
+        &names,
+        &Default::default(),
+        &path,
+    )
+    .unwrap();
     folder.write_pairs("p.npz", &[0.0, 0.0, 0.0, 9.0], &[0.0; 4]);
     let text = folder.succeed("log-prob run --points p.npz -o lp.npz");
     assert!(text.contains("1 outside the support"), "{text}");

@@ -91,7 +91,7 @@ impl Domain {
 
     /// The number nearest to x strictly between the edges.
     pub(super) fn cut(&self, d: usize, x: f32) -> f32 {
-        x.clamp(self.lower[d].next_up(), self.upper[d].next_down())
+        cut(self.lower[d], self.upper[d], x)
     }
 
     /// The rows of points inside: what a source in the domain can start from.
@@ -160,57 +160,12 @@ impl Domain {
 
     /// x in dimension d, seen from its free coordinate; on an edge, the number next to it inside.
     pub(crate) fn coordinate(&self, d: usize, x: f32) -> Coordinate {
-        let (low, high) = self.edges(d);
-        let x = f64::from(self.cut(d, x));
-        let (above, below) = (x - low, high - x);
-        match (low.is_finite(), high.is_finite()) {
-            (true, true) => Coordinate {
-                // Of the larger ratio, so that mirror images have opposite coordinates bit for bit.
-                free: if above >= below {
-                    (above / below).ln()
-                } else {
-                    -(below / above).ln()
-                },
-                log_slope: (high - low).ln() - (above.ln() + below.ln()),
-                bend: 1.0 / below - 1.0 / above,
-            },
-            (true, false) => Coordinate {
-                free: above.ln(),
-                log_slope: -above.ln(),
-                bend: -1.0 / above,
-            },
-            (false, true) => Coordinate {
-                free: -below.ln(),
-                log_slope: -below.ln(),
-                bend: 1.0 / below,
-            },
-            (false, false) => Coordinate {
-                free: x,
-                log_slope: 0.0,
-                bend: 0.0,
-            },
-        }
+        free_coordinate(self.lower[d], self.upper[d], x)
     }
 
     /// x of a free coordinate; never on or beyond an edge.
     pub(crate) fn place(&self, d: usize, free: f32) -> f32 {
-        let (low, high) = self.edges(d);
-        let free = f64::from(free);
-        let x = match (low.is_finite(), high.is_finite()) {
-            (true, true) => {
-                let small = (-free.abs()).exp();
-                let distance = (high - low) * small / (1.0 + small);
-                if free < 0.0 {
-                    low + distance
-                } else {
-                    high - distance
-                }
-            }
-            (true, false) => low + free.exp(),
-            (false, true) => high - (-free).exp(),
-            (false, false) => free,
-        };
-        self.cut(d, x as f32)
+        place(self.lower[d], self.upper[d], free)
     }
 
     /// The free coordinates of points inside; points on an edge count as the numbers next to it.
@@ -228,6 +183,66 @@ impl Domain {
             self.place(d, free.row(row)[d])
         })
     }
+}
+
+/// The number nearest to x strictly between two edges.
+pub(crate) fn cut(lower: f32, upper: f32, x: f32) -> f32 {
+    x.clamp(lower.next_up(), upper.next_down())
+}
+
+/// x between two edges, seen from its free coordinate; on an edge, the number next to it inside.
+pub(crate) fn free_coordinate(lower: f32, upper: f32, x: f32) -> Coordinate {
+    let (low, high) = (f64::from(lower), f64::from(upper));
+    let x = f64::from(cut(lower, upper, x));
+    let (above, below) = (x - low, high - x);
+    match (low.is_finite(), high.is_finite()) {
+        (true, true) => Coordinate {
+            // Of the larger ratio, so that mirror images have opposite coordinates bit for bit.
+            free: if above >= below {
+                (above / below).ln()
+            } else {
+                -(below / above).ln()
+            },
+            log_slope: (high - low).ln() - (above.ln() + below.ln()),
+            bend: 1.0 / below - 1.0 / above,
+        },
+        (true, false) => Coordinate {
+            free: above.ln(),
+            log_slope: -above.ln(),
+            bend: -1.0 / above,
+        },
+        (false, true) => Coordinate {
+            free: -below.ln(),
+            log_slope: -below.ln(),
+            bend: 1.0 / below,
+        },
+        (false, false) => Coordinate {
+            free: x,
+            log_slope: 0.0,
+            bend: 0.0,
+        },
+    }
+}
+
+/// x of a free coordinate; never on or beyond an edge.
+pub(crate) fn place(lower: f32, upper: f32, free: f32) -> f32 {
+    let (low, high) = (f64::from(lower), f64::from(upper));
+    let free = f64::from(free);
+    let x = match (low.is_finite(), high.is_finite()) {
+        (true, true) => {
+            let small = (-free.abs()).exp();
+            let distance = (high - low) * small / (1.0 + small);
+            if free < 0.0 {
+                low + distance
+            } else {
+                high - distance
+            }
+        }
+        (true, false) => low + free.exp(),
+        (false, true) => high - (-free).exp(),
+        (false, false) => free,
+    };
+    cut(lower, upper, x as f32)
 }
 
 /// A domain as it is written: pairs of edges, infinite ones as words, since JSON has no number for them.

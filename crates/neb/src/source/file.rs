@@ -13,6 +13,7 @@ use super::mlp::MlpSource;
 use super::model::Model;
 use super::symmetric::Symmetric;
 use crate::Result;
+use crate::column::Transforms;
 use crate::scaling::Scaling;
 use crate::store::{Store, TensorData};
 
@@ -96,16 +97,24 @@ impl Form {
 struct Header {
     form: Form,
     x_names: Vec<String>,
+    #[serde(default, skip_serializing_if = "Transforms::is_plain")]
+    transforms: Transforms,
 }
 
-/// Writes a source to a file, atomically, with the names of its columns.
+/// Writes a source to a file, atomically, with the names of its columns and how they were turned into what it models.
 ///
 /// # Errors
 /// Whatever the operating system refuses.
-pub fn save_source(source: &Model, x_names: &[String], path: &Path) -> Result<()> {
+pub fn save_source(
+    source: &Model,
+    x_names: &[String],
+    transforms: &Transforms,
+    path: &Path,
+) -> Result<()> {
     let header = Header {
         form: Form::of(source),
         x_names: x_names.to_vec(),
+        transforms: transforms.clone(),
     };
     let mut store = Store::new(KIND, &header)?;
     let (scaling, tensors) = source.core();
@@ -118,11 +127,11 @@ pub fn save_source(source: &Model, x_names: &[String], path: &Path) -> Result<()
     store.save(path)
 }
 
-/// Reads a source and the names of its columns.
+/// Reads a source, the names of its columns, and how these are turned into what it models.
 ///
 /// # Errors
 /// A file that cannot be read, is not a source, is damaged, or was written in another format version.
-pub fn load_source(path: &Path) -> Result<(Model, Vec<String>)> {
+pub fn load_source(path: &Path) -> Result<(Model, Vec<String>, Transforms)> {
     let mut store = Store::load(path, KIND)?;
     let header: Header = store.config()?;
     let dim = header.x_names.len();
@@ -135,5 +144,5 @@ pub fn load_source(path: &Path) -> Result<(Model, Vec<String>)> {
         parameters[tensor.range()].copy_from_slice(&values);
     }
     source.update(&mut |own| own.copy_from_slice(&parameters));
-    Ok((source, header.x_names))
+    Ok((source, header.x_names, header.transforms))
 }

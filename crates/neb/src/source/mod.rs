@@ -38,6 +38,7 @@ pub use affine::{Affine, Base};
 pub use bounded::Bounded;
 pub use config::{SourceConfig, SourceKind};
 pub use domain::Domain;
+pub(crate) use domain::{cut, free_coordinate, place};
 pub use file::{load_source, save_source};
 pub use flow::{Direction, FlowConfig, FlowFit, FlowMap, FlowSource};
 pub use mlp::MlpSource;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::ModelConfig;
 use super::learned::{Body, Surrogate};
+use crate::column::Transforms;
 use crate::density::ConditionalDensity;
 use crate::scaling::Scaling;
 use crate::store::{Store, TensorData};
@@ -18,6 +19,10 @@ struct Header {
     model: ModelConfig,
     x_names: Vec<String>,
     y_names: Vec<String>,
+    #[serde(default, skip_serializing_if = "Transforms::is_plain")]
+    x_transforms: Transforms,
+    #[serde(default, skip_serializing_if = "Transforms::is_plain")]
+    y_transforms: Transforms,
 }
 
 impl Surrogate {
@@ -30,6 +35,8 @@ impl Surrogate {
             model: self.model.clone(),
             x_names: self.x_names.clone(),
             y_names: self.y_names.clone(),
+            x_transforms: self.x_transforms().clone(),
+            y_transforms: self.y_transforms().clone(),
         };
         let mut store = Store::new(KIND, &header)?;
         let ranges: Vec<f32> = self.y_range.iter().flatten().copied().collect();
@@ -71,6 +78,7 @@ impl Surrogate {
             x_names: header.x_names,
             y_names: header.y_names,
             y_range: ranges.as_chunks::<2>().0.to_vec(),
+            transforms: [header.x_transforms, header.y_transforms],
         })
     }
 }

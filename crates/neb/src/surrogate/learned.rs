@@ -5,6 +5,7 @@ use super::config::{CandidateConfig, ModelConfig, SurrogateConfig};
 use super::fit::PairsObjective;
 use super::mixture::Mixture;
 use super::neural::Neural;
+use crate::column::Transforms;
 use crate::density::ConditionalDensity;
 use crate::flow::coupling::Mover;
 use crate::flow::spline::Spline;
@@ -49,6 +50,8 @@ pub struct Surrogate {
     pub(super) y_names: Vec<String>,
     /// Smallest and largest value of each column of y among the pairs.
     pub(super) y_range: Vec<[f32; 2]>,
+    /// How the columns of x and y are turned into what it sees.
+    pub(super) transforms: [Transforms; 2],
 }
 
 /// The forms a surrogate can have.
@@ -112,6 +115,7 @@ impl Surrogate {
             x_names: pairs.x_names.clone(),
             y_names: pairs.y_names.clone(),
             y_range: pairs.y_range.clone(),
+            transforms: Default::default(),
         }
     }
 
@@ -130,7 +134,27 @@ impl Surrogate {
         &self.y_names
     }
 
-    /// Smallest and largest value of each column of y among the pairs it was trained on.
+    /// Remembers how the columns of the pairs were turned into those it was trained on; kept in its file.
+    ///
+    /// As a likelihood it goes on to take and give what it was trained on.
+    pub fn with_transforms(self, x: Transforms, y: Transforms) -> Self {
+        Self {
+            transforms: [x, y],
+            ..self
+        }
+    }
+
+    /// How x's columns are turned into what it takes.
+    pub fn x_transforms(&self) -> &Transforms {
+        &self.transforms[0]
+    }
+
+    /// How y's columns are turned into what it takes.
+    pub fn y_transforms(&self) -> &Transforms {
+        &self.transforms[1]
+    }
+
+    /// Smallest and largest value of each column of y among the pairs it was trained on, transformed.
     pub fn y_range(&self) -> &[[f32; 2]] {
         &self.y_range
     }

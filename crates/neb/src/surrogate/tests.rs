@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::*;
+use crate::column::{Transform, Transforms};
 use crate::{Likelihood, Matrix, Noise, PairWeights, Purpose, Result};
 
 /// y = (x1 + x2, x1 − 2) + N(0, 0.3²), x ~ N(0, I): log q(y|x) is known.
@@ -206,8 +207,12 @@ fn files_come_back_bit_by_bit() {
     for model in small_models() {
         let (surrogate, _) = fit(&x, &y, &quick(model, 2)).unwrap();
         let path = folder.path().join("surrogate.safetensors");
+        let of_x = Transforms::new(vec![Transform::Log; x.cols()]);
+        let surrogate = surrogate.with_transforms(of_x.clone(), Transforms::plain());
         surrogate.save(&path).unwrap();
         let back = Surrogate::load(&path).unwrap();
+        assert_eq!(*back.x_transforms(), of_x);
+        assert!(back.y_transforms().is_plain());
         let (mut before, mut after) = (vec![0.0; 600], vec![0.0; 600]);
         surrogate.log_prob(y.view(), x.view(), &mut before);
         back.log_prob(y.view(), x.view(), &mut after);

@@ -36,7 +36,7 @@ pub(super) struct Judged {
     pub(super) x_auc: Option<Estimate>,
 }
 
-/// Draws of the source and their push-forward.
+/// Draws of the source and their push-forward, in the user's units.
 struct Draws {
     x: Matrix,
     y: Matrix,
@@ -50,7 +50,10 @@ impl Draws {
         let y = material
             .surrogate
             .sample(x.view(), Noise::new(seed, Purpose::DrawY, STEP));
-        Self { x, y }
+        Self {
+            x: material.surrogate.x_transforms().inverse(x),
+            y: material.surrogate.y_transforms().inverse(y),
+        }
     }
 }
 
@@ -112,7 +115,11 @@ fn facts<'a>(
         .find(|rung| rung.name == *winner);
     let outside = match &material.observations {
         Found::Here(seen) => {
-            let ranges = material.surrogate.y_range();
+            let (ranges, of_y) = (
+                material.surrogate.y_range(),
+                material.surrogate.y_transforms(),
+            );
+            let ranges = of_y.user_ranges(ranges);
             let shares = (0..seen.names.len())
                 .map(|column| share_outside(&seen.values, column, ranges[column]));
             seen.names.iter().cloned().zip(shares).collect()

@@ -122,7 +122,7 @@ impl Material {
     pub(super) fn read(args: &args::Report, seed: Option<u64>) -> Result<Self> {
         let folder = &args.run;
         let surrogate = files::load_surrogate(folder)?;
-        let (source, x_names) = files::load_source(folder)?;
+        let (source, x_names, _) = files::load_source(folder)?;
         let text = |name: &str| {
             let path = folder.join(name);
             fs::read_to_string(&path).map_err(|error| unusable(&path, error))
@@ -252,9 +252,7 @@ fn truth(args: &args::Report, surrogate: &Surrogate) -> Result<Option<Truth>> {
     };
     let y = match Dataset::open(path)?.optional_group(&selection)? {
         Some(table) => {
-            let names = table.names().to_vec();
-            let values = Matrix::from_vec(table.into_values(), names.len());
-            let y = Group { values, names };
+            let y = Group::new(table);
             files::check_columns("y", path, &y, surrogate)?;
             Some(y.values)
         }

@@ -1,26 +1,43 @@
 //! Settings of the source that name columns of x: `all=-3:3`, `x1,x3`.
 
 use anyhow::Result;
+use neb::column::Transform;
 use neb::source::Domain;
 
 use crate::failure::Failure;
+use crate::files::Group;
 
 /// Which columns are even: `all`, `none`, or names with commas.
-pub(super) fn symmetric(given: Option<&str>, x_names: &[String]) -> Result<Vec<bool>> {
+pub(super) fn symmetric(given: Option<&str>, x: &Group) -> Result<Vec<bool>> {
+    let x_names = &x.names;
     let names: Vec<&str> = match given {
         None | Some("none") => return Ok(Vec::new()),
-        Some("all") => return Ok(vec![true; x_names.len()]),
+        Some("all") => x_names.iter().map(String::as_str).collect(),
         Some(list) => list.split(',').map(str::trim).collect(),
     };
     let mut even = vec![false; x_names.len()];
     for name in names {
-        even[place("symmetric", name, x_names)?] = true;
+        let column = place("symmetric", name, x_names)?;
+        even[column] = true;
+        if !matches!(
+            x.transforms.of(column),
+            Transform::None | Transform::Dequantise
+        ) {
+            return Err(Failure::input(
+                format!(
+                    "--symmetric: column `{name}` has the transform {}, which is not even about zero",
+                    x.transforms.of(column).words()
+                ),
+                format!("leave the column out, or give --transform {name}=none"),
+            ));
+        }
     }
     Ok(even)
 }
 
-/// Where x can be: `none`, or NAME=LOW:HIGH with commas, the name `all` for every column.
-pub(super) fn domain(given: Option<&str>, x_names: &[String]) -> Result<Option<Domain>> {
+/// Where x can be, in the models' units: `none`, or NAME=LOW:HIGH with commas, the name `all` for every column.
+pub(super) fn domain(given: Option<&str>, x: &Group) -> Result<Option<Domain>> {
+    let x_names = &x.names;
     let list = match given {
         None | Some("none") => return Ok(None),
         Some(list) => list,
@@ -50,6 +67,10 @@ pub(super) fn domain(given: Option<&str>, x_names: &[String]) -> Result<Option<D
         lower[columns.clone()].fill(low);
         upper[columns].fill(high);
     }
+    let edges = lower.iter().zip(&upper).enumerate();
+    let (lower, upper): (Vec<f32>, Vec<f32>) = edges
+        .map(|(column, (&low, &high))| x.transforms.of(column).bounds(low, high).into())
+        .unzip();
     Ok(Some(Domain::new(&lower, &upper)?))
 }
 
@@ -79,15 +100,21 @@ fn place(flag: &str, name: &str, x_names: &[String]) -> Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use neb::Matrix;
+    use neb::column::Transforms;
+
     use super::*;
 
-    fn names() -> [String; 2] {
-        ["pt", "mass"].map(str::to_owned)
+    fn x() -> Group {
+        Group::plain(
+            Matrix::zeros(1, 2),
+            ["pt", "mass"].map(str::to_owned).to_vec(),
+        )
     }
 
     #[test]
     fn even_columns_are_named() {
-        let even = |given| symmetric(given, &names());
+        let even = |given| symmetric(given, &x());
         assert!(even(None).unwrap().is_empty());
         assert_eq!(even(Some("all")).unwrap(), [true, true]);
         assert_eq!(even(Some("mass")).unwrap(), [false, true]);
@@ -96,11 +123,20 @@ mod tests {
 
     #[test]
     fn domains_are_read() {
-        let read = |given| domain(given, &names());
+        let read = |given| domain(given, &x());
         assert!(read(None).unwrap().is_none());
         let both = read(Some("all=-3:3, pt=0:inf")).unwrap().unwrap();
         assert_eq!(both.lower(), [0.0, -3.0]);
         assert_eq!(both.upper(), [f32::INFINITY, 3.0]);
+        let transforms = vec![Transform::Log, Transform::None];
+        let logged = Group {
+            transforms: Transforms::new(transforms),
+            ..x()
+        };
+        let both = domain(Some("all=1:3"), &logged).unwrap().unwrap();
+        assert_eq!(both.lower(), [0.0, 1.0]);
+        assert_eq!(both.upper(), [3f32.ln(), 3.0]);
+        assert!(symmetric(Some("pt"), &logged).is_err());
         for (text, words) in [
             ("pt=1:1", "runs from 1 to 1"),
             ("pt=2:-1", "runs from 2 to -1"),

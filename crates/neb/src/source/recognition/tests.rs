@@ -157,7 +157,7 @@ fn files_keep_every_bit_and_refuse_other_kinds() {
     }
     let affine = crate::source::Affine::new(crate::source::Base::Normal, &[0.0], &[1.0], &[false]);
     let fitted = crate::source::Model::Affine(affine);
-    crate::source::save_source(&fitted, &names('x', 1), &path).unwrap();
+    crate::source::save_source(&fitted, &names('x', 1), &Default::default(), &path).unwrap();
     let error = Recognition::load(&path).unwrap_err().to_string();
     assert!(error.contains("recognition"), "{error}");
 }

@@ -3,6 +3,7 @@
 use super::super::*;
 use super::models::{Case, cases};
 use super::noise;
+use crate::column::{Transform, Transforms};
 use crate::nn::parameters::Tensor;
 
 /// Rows a derivative is averaged over: kinks of rectifiers and splines average out.
@@ -382,8 +383,10 @@ fn files_come_back_bit_by_bit() {
     let path = folder.path().join("source.safetensors");
     let names = ["a".to_owned(), "b".to_owned()];
     for case in cases(2) {
-        save_source(&case.model, &names, &path).unwrap();
-        let (back, back_names) = load_source(&path).unwrap();
+        let transforms = Transforms::new(vec![Transform::Log; names.len()]);
+        save_source(&case.model, &names, &transforms, &path).unwrap();
+        let (back, back_names, back_transforms) = load_source(&path).unwrap();
+        assert_eq!(back_transforms, transforms);
         assert_eq!(back_names, names);
         let x = case.model.sample(100, noise(3));
         assert_eq!(x, back.sample(100, noise(3)), "{}", case.name);

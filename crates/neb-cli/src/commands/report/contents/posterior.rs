@@ -7,6 +7,7 @@ use neb_report::{Block, Role, grouped};
 
 use super::super::material::{Material, Truth};
 use super::STEP;
+use crate::files::Address;
 
 /// Draws of the source at a time, and how often at most.
 const CHUNK: usize = 50_000;
@@ -86,9 +87,16 @@ impl Posterior {
 
 /// The posterior of the first row of the truth that can be drawn so, with the x it was simulated from.
 pub(super) fn example(material: &Material, truth: &Truth, y: &Matrix) -> Block {
+    let to_y = material.surrogate.y_transforms();
     let rows = y.rows().min(ROWS);
     let found = (0..rows)
-        .map(|row| (row, Posterior::draw(material, y.view().slice(row..row + 1))))
+        .filter_map(|row| {
+            let seen = y.view().slice(row..row + 1).to_matrix();
+            let noise = Address::DrawY(row as u64).noise(material.seed);
+            let names = material.surrogate.y_names();
+            let seen = to_y.forward(seen, names, noise).ok()?;
+            Some((row, Posterior::draw(material, seen.view())))
+        })
         .find(|(_, posterior)| posterior.effective() >= NEEDED);
     let Some((row, posterior)) = found else {
         return Block::Words(format!(
@@ -99,6 +107,7 @@ pub(super) fn example(material: &Material, truth: &Truth, y: &Matrix) -> Block {
     };
     let (drawn, effective) = (grouped(posterior.drawn), posterior.effective());
     let x = Matrix::from_vec(posterior.x.clone(), material.x_names.len());
+    let x = material.surrogate.x_transforms().inverse(x);
     let weights = posterior.weights();
     let figure = corner(&Corner {
         name: "posterior",
