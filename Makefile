@@ -15,6 +15,8 @@ test:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 	$(PYTHON) -m unittest discover --start-directory bench --verbose
 	$(PYTHON) -m unittest discover --start-directory tests/browser --verbose
+	PYTHON=$(PYTHON) tests/hepdata/setup
+	if [ -x tests/hepdata/.venv/bin/python ]; then tests/hepdata/.venv/bin/python -m unittest discover --start-directory tests/hepdata --verbose; fi
 
 lint:
 	$(CARGO) fmt --all --check

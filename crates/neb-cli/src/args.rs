@@ -64,6 +64,8 @@ pub(crate) enum Command {
     Posterior(Posterior),
     /// Do the posteriors hold the truth as often as they say?
     Calibrate(Calibrate),
+    /// Make one file of pairs of the OmniFold files of a generator
+    Omnifold(Omnifold),
     /// Print the settings a training would use, and where each comes from
     Config(Config),
     /// Print a shell's completion script
@@ -436,6 +438,22 @@ pub(crate) struct Sample {
     #[arg(long, value_name = "NAMES")]
     pub(crate) x: Option<String>,
     /// File to write
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Omnifold {
+    /// A folder with the files of one generator, FOLDER/GENERATOR where it holds several, or single files
+    #[arg(required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Keep jets without a width (tau21 is 0) or without a groomed mass (lnrho is at its floor), which are left out otherwise
+    #[arg(long)]
+    pub(crate) fill: bool,
+    /// With --fill: the least lnrho
+    #[arg(long, value_name = "LNRHO", default_value_t = -14.0, requires = "fill", allow_negative_numbers = true)]
+    pub(crate) floor: f32,
+    /// File to write, with x (gen) and y (sim)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
 }

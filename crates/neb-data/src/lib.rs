@@ -35,12 +35,15 @@ mod error;
 mod expansion;
 mod flaws;
 mod format;
+mod hepdata;
 mod names;
 mod npy;
 mod npz;
+mod omnifold;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod select;
+mod spectrum;
 mod table;
 mod write;
 
@@ -48,8 +51,11 @@ pub use atomic::{Output, check_target, write_atomically};
 pub use dataset::Dataset;
 pub use error::{Error, Result};
 pub use format::Format;
+pub use hepdata::{Submission, write_hepdata};
 pub use names::nearest;
 pub use npy::NdArray;
+pub use omnifold::{Degenerate, Jets, OBSERVABLES, omnifold_files, read_omnifold};
 pub use select::Selection;
+pub use spectrum::{Series, Spectrum, SpectrumAxis, write_spectrum};
 pub use table::Table;
 pub use write::{Array, Values, write, write_to};

@@ -7,6 +7,7 @@ mod config;
 mod demo;
 mod fit;
 mod log_prob;
+mod omnifold;
 mod posterior;
 mod report;
 mod resume;
@@ -78,6 +79,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         Command::Report(args) => report::run(&args, session),
         Command::Posterior(args) => posterior::run(&args, session),
         Command::Calibrate(args) => calibrate::run(&args, session),
+        Command::Omnifold(args) => omnifold::run(&args, session),
         Command::Config(args) => config::run(&args, session),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -45,7 +45,7 @@ impl Columns<'_> {
         {
             let [first, last] = range(self.values())?;
             let why = format!("holds whole numbers alone, from {first} to {last}");
-            return (first < last).then_some((Transform::Dequantise, why));
+            return (first < last).then_some((self.dequantise(), why));
         }
         let (at, count) = self.most_frequent()?;
         let rest = self.sorted_without(at);
@@ -71,7 +71,7 @@ impl Columns<'_> {
             Declared::None => Transform::None,
             Declared::Log => Transform::Log,
             Declared::Logit { low, high } => Transform::Logit { low, high },
-            Declared::Dequantise => Transform::Dequantise,
+            Declared::Dequantise => self.dequantise(),
             Declared::Atom { at } => {
                 let at = at.or_else(|| Some(self.most_frequent()?.0));
                 let atom = at.and_then(|at| self.atom(at));
@@ -92,6 +92,12 @@ impl Columns<'_> {
             }
         }
         Ok(transform)
+    }
+
+    fn dequantise(&self) -> Transform {
+        Transform::Dequantise {
+            counts: self.values().all(|x| x >= 0.0),
+        }
     }
 
     fn values(&self) -> impl Iterator<Item = f32> {

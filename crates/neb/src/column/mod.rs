@@ -6,7 +6,7 @@
 //! |---|---|---|---|
 //! | `log` | ln x | eᵘ | −ln x |
 //! | `logit` | ln (x − a)/(b − x) | (a + b eᵘ)/(1 + eᵘ) | ln (b − a) − ln (x − a)(b − x) |
-//! | `dequantise` | x + U(−½, ½) | u, rounded | 0 |
+//! | `dequantise` | x + U(−½, ½) | u, rounded (counts below 0 are mirrored) | 0 |
 //! | `atom` | x, or U(l, h) where x is the atom | u, or the atom where u is on its side of the gap | 0, or ln (h − l) at the atom |
 //!
 //! The last column is [`Transform::log_jacobian`]. For whole numbers and atoms p(x) is a probability, not a density: the mean of

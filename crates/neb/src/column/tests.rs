@@ -9,6 +9,8 @@ fn noise(step: u64) -> Noise {
     Noise::new(3, Purpose::Dequantise, step)
 }
 
+const WHOLE: Transform = Transform::Dequantise { counts: false };
+
 fn floor_at(at: f32) -> Transform {
     Transform::Atom(Atom::beside(
         at,
@@ -24,9 +26,9 @@ fn standard_normal(u: f64) -> f64 {
 proptest! {
     #[test]
     fn whole_numbers_come_back_exactly(x in -1_000_000i32..1_000_000, uniform in 0f32..1.0) {
-        let u = Transform::Dequantise.forward(x as f32, uniform).unwrap();
+        let u = WHOLE.forward(x as f32, uniform).unwrap();
         prop_assert!((u - x as f32).abs() < 0.5);
-        prop_assert_eq!(Transform::Dequantise.inverse(u), x as f32);
+        prop_assert_eq!(WHOLE.inverse(u), x as f32);
     }
 
     #[test]
@@ -100,9 +102,7 @@ fn densities_integrate_to_one() {
         };
         (0..n).map(of).sum()
     };
-    let whole: f64 = (-9..=9)
-        .map(|x| probability(&Transform::Dequantise, x as f32))
-        .sum();
+    let whole: f64 = (-9..=9).map(|x| probability(&WHOLE, x as f32)).sum();
     assert!((whole - 1.0).abs() < 1e-5, "{whole}");
 
     // The atom's interval and the continuous part hold the mass but for that of the gap and beyond the interval.
@@ -118,7 +118,7 @@ fn densities_integrate_to_one() {
 /// The probabilities of a law on whole numbers, from the density of u alone.
 #[test]
 fn averages_over_draws_are_probabilities() {
-    let transforms = Transforms::new(vec![Transform::Dequantise]);
+    let transforms = Transforms::new(vec![WHOLE]);
     let names = ["n".to_owned()];
     let x = Matrix::from_vec(vec![-1.0, 0.0, 2.0], 1);
     // u ~ uniform on (-1.5, 2.5): each of -1, 0, 1, 2 has probability 1/4, exactly in every draw.
@@ -148,7 +148,7 @@ fn averages_over_draws_are_probabilities() {
 #[test]
 fn rows_are_addressed_by_seed_and_number() {
     let names = ["n".to_owned(), "z".to_owned()];
-    let transforms = Transforms::new(vec![Transform::Dequantise, floor_at(0.0)]);
+    let transforms = Transforms::new(vec![WHOLE, floor_at(0.0)]);
     let rows = Matrix::from_fn(200, 2, |row, column| match column {
         0 => (row % 5) as f32,
         _ => 0.0,
@@ -184,7 +184,7 @@ fn whole_numbers_and_atoms_are_found_and_nothing_else() {
     let (transforms, found) = Transforms::choose(&names, &[], &[rows.view()]).unwrap();
     let columns: Vec<usize> = found.iter().map(|found| found.column).collect();
     assert_eq!(columns, [0, 1]);
-    assert_eq!(*transforms.of(0), Transform::Dequantise);
+    assert_eq!(*transforms.of(0), Transform::Dequantise { counts: true });
     let Transform::Atom(atom) = transforms.of(1) else {
         panic!("{:?}", transforms.of(1));
     };
@@ -249,6 +249,13 @@ fn draws_in_the_gap_go_to_the_nearer_side() {
     let near = transform.inverse(start - 0.01);
     assert!((near - (start + 0.01)).abs() < 1e-6, "{near}");
     assert!(transform.inverse(f32::NAN).is_nan());
+    // Counts: below 0 is mirrored at −½.
+    let counts = Transform::Dequantise { counts: true };
+    assert_eq!(
+        [-0.4, -0.7, -2.2, 3.4].map(|u| counts.inverse(u)),
+        [0.0, 0.0, 1.0, 3.0]
+    );
+    assert_eq!(WHOLE.inverse(-2.2), -2.0);
 }
 
 #[test]
@@ -296,7 +303,7 @@ fn words_and_files_hold_every_transform() {
             low: 0.0,
             high: 0.5,
         },
-        Transform::Dequantise,
+        WHOLE,
         atom,
     ];
     for transform in &all {
@@ -315,7 +322,7 @@ fn bounds_follow_the_transform() {
     let inf = f32::INFINITY;
     assert_eq!(Transform::Log.bounds(0.0, inf), [-inf, inf]);
     assert_eq!(Transform::Log.bounds(1.0, inf), [0.0, inf]);
-    assert_eq!(Transform::Dequantise.bounds(1.0, inf), [0.5, inf]);
+    assert_eq!(WHOLE.bounds(1.0, inf), [0.5, inf]);
     assert_eq!(Transform::None.bounds(-1.0, 2.0), [-1.0, 2.0]);
     let [low, high] = floor_at(0.0).bounds(0.0, 10.0);
     assert!(low < -0.5 && high == 10.0);

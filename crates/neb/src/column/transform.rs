@@ -26,7 +26,10 @@ pub enum Transform {
         high: f32,
     },
     /// Whole numbers, with U(−½, ½) added.
-    Dequantise,
+    Dequantise {
+        /// Whether they are counts, never below 0: a model's draw below is mirrored at −½.
+        counts: bool,
+    },
     /// One value of positive probability beside a continuous part.
     Atom(Atom),
 }
@@ -94,21 +97,21 @@ impl Transform {
             Self::Log => "log".to_owned(),
             Self::Logit { low, high } if (*low, *high) == (0.0, 1.0) => "logit".to_owned(),
             Self::Logit { low, high } => format!("logit:{low}:{high}"),
-            Self::Dequantise => "dequantise".to_owned(),
+            Self::Dequantise { .. } => "dequantise".to_owned(),
             Self::Atom(atom) => format!("atom:{}", atom.at),
         }
     }
 
     /// Whether u is drawn at random, somewhere.
     pub fn is_random(&self) -> bool {
-        matches!(self, Self::Dequantise | Self::Atom(_))
+        matches!(self, Self::Dequantise { .. } | Self::Atom(_))
     }
 
     /// u of x, with a number drawn evenly between 0 and 1; none where x is not what the transform is for.
     pub fn forward(&self, x: f32, uniform: f32) -> Option<f32> {
         match self {
             Self::None => Some(x),
-            Self::Dequantise => {
+            Self::Dequantise { .. } => {
                 let whole = x == x.round() && x.abs() <= LARGEST_WHOLE;
                 let (low, high) = ((x - 0.5).next_up(), (x + 0.5).next_down());
                 whole.then(|| (x + (uniform - 0.5)).clamp(low, high))
@@ -126,7 +129,8 @@ impl Transform {
         match self {
             _ if u.is_nan() => u,
             Self::None => u,
-            Self::Dequantise => u.round(),
+            Self::Dequantise { counts } if *counts && u < -0.5 => (-1.0 - u).round(),
+            Self::Dequantise { .. } => u.round(),
             Self::Atom(atom) => atom.inverse(u),
             Self::Log | Self::Logit { .. } => {
                 let (low, high) = self.edges();
@@ -138,7 +142,7 @@ impl Transform {
     /// log p(x) − log q(u): log |du/dx|, and the logarithm of the interval's width at an atom.
     pub fn log_jacobian(&self, x: f32) -> f64 {
         match self {
-            Self::None | Self::Dequantise => 0.0,
+            Self::None | Self::Dequantise { .. } => 0.0,
             Self::Atom(atom) if x == atom.at => f64::from(atom.width()).ln(),
             Self::Atom(_) => 0.0,
             Self::Log | Self::Logit { .. } => {
@@ -152,7 +156,7 @@ impl Transform {
     pub fn bounds(&self, low: f32, high: f32) -> [f32; 2] {
         match self {
             Self::None => [low, high],
-            Self::Dequantise => [low.ceil() - 0.5, high.floor() + 0.5],
+            Self::Dequantise { .. } => [low.ceil() - 0.5, high.floor() + 0.5],
             Self::Atom(Atom { at, interval, .. }) => {
                 let inside = (low..=high).contains(at);
                 match inside {
@@ -192,11 +196,11 @@ impl Transform {
     /// Why x was refused.
     pub(super) fn refuse(&self, name: &str, row: usize, x: f32) -> Error {
         let (why, hint) = match self {
-            Self::Dequantise if x == x.round() => (
+            Self::Dequantise { .. } if x == x.round() => (
                 format!("is too large to be dequantised; the largest is {LARGEST_WHOLE}"),
                 "leave the column as it is: transform none",
             ),
-            Self::Dequantise => (
+            Self::Dequantise { .. } => (
                 "is no whole number, but the column is dequantised".to_owned(),
                 "check the column, or fit with another transform",
             ),

@@ -21,7 +21,7 @@ pub(super) fn symmetric(given: Option<&str>, x: &Group) -> Result<Vec<bool>> {
         even[column] = true;
         if !matches!(
             x.transforms.of(column),
-            Transform::None | Transform::Dequantise
+            Transform::None | Transform::Dequantise { .. }
         ) {
             return Err(Failure::input(
                 format!(
