@@ -6,12 +6,12 @@ use neb_data::{Array, Dataset, Selection};
 
 use crate::folder::{FIT, Folder, read};
 
-/// Both stages in a fraction of a second.
+/// Both stages in a second.
 const QUICK: &str = "\
 [surrogate]
 components = 2
-hidden = [8]
-epochs = 5
+hidden = [16]
+epochs = 60
 batch = 64
 
 [source]
@@ -19,8 +19,8 @@ source = \"particles\"
 judge-k = 256
 particles = 300
 flow-layers = 2
-flow-hidden = [8]
-flow-epochs = 10
+flow-hidden = [16]
+flow-epochs = 60
 flow-batch = 64
 ";
 
@@ -212,14 +212,13 @@ fn log_prob_gives_probabilities() {
     assert!((sum - 1.0).abs() < 0.04, "{sum}");
 
     one(1, "shares");
-    // The gap (0.0504 to 0.1) and what is beyond the ends of the interval are left out of the sum: with the small flow of this
-    // test they hold up to a fifth.
+    // What the small flow of this test puts into the gap and beyond the interval is left out of the sum: a few per cent.
     let mut points = vec![0.0];
     points.extend((0..200).map(|n| 0.1 + 0.005 + 0.01 * n as f32));
     let values = probabilities("shares", &points);
     let sum = values[0] + values[1..].iter().sum::<f64>() * 0.01;
-    assert!(sum > 0.75 && sum < 1.04, "{sum}");
-    assert!(values[0] > 0.1 && values[0] < 0.4, "{}", values[0]);
+    assert!(sum > 0.85 && sum < 1.04, "{sum}");
+    assert!(values[0] > 0.1 && values[0] < 0.35, "{}", values[0]);
 }
 
 #[test]

@@ -108,11 +108,7 @@ impl Columns<'_> {
 
     /// The most frequent value of the first table, and how often it occurs.
     fn most_frequent(&self) -> Option<(f32, usize)> {
-        let first = Columns {
-            tables: self.tables.get(..1)?,
-            column: self.column,
-        };
-        let mut values: Vec<f32> = first.values().collect();
+        let mut values: Vec<f32> = self.first()?.values().collect();
         values.sort_by(f32::total_cmp);
         let runs = values.chunk_by(|a, b| a == b);
         runs.map(|run| (run[0], run.len()))
@@ -126,13 +122,30 @@ impl Columns<'_> {
         rest
     }
 
-    /// An atom beside the rest of the values, if there is any.
+    /// An atom beside the rest of the values, if there is any: beside those of the first table, unless a value of another is in
+    /// the way.
     fn atom(&self, at: f32) -> Option<Atom> {
+        let atom = self.first()?.atom_beside_all(at)?;
+        match self.values().all(|x| atom.forward(x, 0.5).is_some()) {
+            true => Some(atom),
+            false => self.atom_beside_all(at),
+        }
+    }
+
+    fn atom_beside_all(&self, at: f32) -> Option<Atom> {
         let rest = self.sorted_without(at);
         let (first, last) = (*rest.first()?, *rest.last()?);
         let tail = (TAIL * rest.len() as f64) as usize;
         let central = [rest[tail], rest[rest.len() - 1 - tail]];
         (central[0] < central[1]).then(|| Atom::beside(at, [first, last], central))
+    }
+
+    /// The column of the first table alone.
+    fn first(&self) -> Option<Self> {
+        Some(Self {
+            tables: self.tables.get(..1)?,
+            column: self.column,
+        })
     }
 }
 

@@ -73,8 +73,8 @@ impl Transforms {
 
     /// What was declared for each column; where nothing was, what the tables show plainly: whole numbers, atoms.
     ///
-    /// The tables have the same columns (simulated and observed y, say). Whole numbers must be so in all of them, an atom is
-    /// looked for in the first. What was found is listed.
+    /// The tables have the same columns (simulated and observed y, say). Whole numbers must be so in all of them; an atom is
+    /// looked for in the first, and its interval is empty in all. What was found is listed.
     ///
     /// # Errors
     /// A declaration the data contradict: names the column, the row and the value.

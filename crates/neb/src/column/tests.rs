@@ -234,6 +234,16 @@ fn atoms_inside_the_continuous_part_are_moved_beside_it() {
     assert!(u.row(0)[0] < 0.0, "{}", u.row(0)[0]);
     assert_eq!(transforms.inverse(u), rows);
     assert_eq!(transforms.user_ranges(&[[-1.0, 9.0]]), [[0.011, 9.991]]);
+
+    // Observations below the interval move it; others leave it where the simulation alone puts it.
+    let observed = Matrix::from_vec(vec![-40.0, 2.5, 3.0], 1);
+    let near = observed.view().slice(1..3);
+    let (same, _) = Transforms::choose(&names, &[], &[rows.view(), near]).unwrap();
+    assert_eq!(same, transforms);
+    let tables = [rows.view(), observed.view()];
+    let (moved, _) = Transforms::choose(&names, &[], &tables).unwrap();
+    let u = moved.forward(observed.clone(), &names, noise(0)).unwrap();
+    assert_eq!(moved.inverse(u), observed);
 }
 
 #[test]

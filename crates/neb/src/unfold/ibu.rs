@@ -240,7 +240,14 @@ impl Ibu<'_> {
         let (data, variances) = (matched(data, 1), matched(variances, 2));
         let total: f64 = data.iter().sum();
         let start = self.prior.unwrap_or(&response.prior);
-        let scale = total / response.push(start).iter().sum::<f64>();
+        let seen: f64 = response.push(start).iter().sum();
+        if seen <= 0.0 {
+            return Err(Error::input(
+                "nothing of the prior is ever seen",
+                "give a prior where the efficiency is not 0",
+            ));
+        }
+        let scale = total / seen;
         let mut spectrum: Vec<f64> = start.iter().map(|t| t * scale).collect();
         let mut jacobian = vec![
             0.0;
