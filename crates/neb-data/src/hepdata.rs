@@ -48,7 +48,7 @@ pub struct Submission {
 /// };
 /// let files = write_hepdata(folder.path(), false, &submission)?;
 /// assert!(files[0].ends_with("mass.yaml") && files[1].ends_with("submission.yaml"));
-/// # Ok::<(), neb_data::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors

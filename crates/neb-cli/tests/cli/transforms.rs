@@ -69,6 +69,8 @@ fn folder() -> Folder {
     let (x, hidden) = (rows(600, 1), rows(400, 2));
     save("pairs.npz", &[("x", &x), ("y", &smeared(&x, 3))]);
     save("seen.npz", &[("y", &smeared(&hidden, 4))]);
+    let few = smeared(&hidden, 4).view().slice(0..20).to_matrix();
+    save("few.npz", &[("y", &few)]);
     save("truth.npz", &[("x", &hidden), ("y", &smeared(&hidden, 4))]);
     let toml = format!("{QUICK}\n[column.w]\ntransform = \"log\"\n");
     std::fs::write(folder.path("small.toml"), toml).unwrap();
@@ -154,7 +156,7 @@ fn a_run_takes_and_gives_the_user_s_columns() {
     }
 
     folder.succeed(
-        "posterior run --observations seen.npz -n 20 --method importance --map -o posterior.npz",
+        "posterior run --observations few.npz -n 20 --method importance --map -o posterior.npz",
     );
     let posterior = Dataset::open(folder.path("posterior.npz")).unwrap();
     for value in posterior.array("x").unwrap().values.chunks_exact(3) {
