@@ -40,7 +40,17 @@ pub(crate) struct MixtureTape {
     raw: Vec<Lane>,
     d_raw: Vec<Lane>,
     share: Vec<Lane>,
-    scratch: Vec<Lane>,
+    sums: Vec<Lane>,
+    scratch: Scratch,
+}
+
+/// What one pass over v leaves: log of each component's term, then v − μ and u = A(v − μ) of each.
+#[derive(Debug)]
+struct Scratch {
+    v: Vec<Lane>,
+    logs: Vec<Lane>,
+    centred: Vec<Lane>,
+    scaled: Vec<Lane>,
 }
 
 impl Mixture {
@@ -92,9 +102,14 @@ impl Mixture {
         &raw[first..first + per]
     }
 
-    /// Lanes per component of the prepared form: constant, b = Aμ, and A row by row with its diagonal.
+    /// Lanes per component of the prepared form: constant, μ, and A row by row with its diagonal.
     fn prepared_len(&self) -> usize {
         1 + self.dim + self.dim * (self.dim + 1) / 2
+    }
+
+    /// Lanes per component of the sums that the gradient is made from.
+    fn sums_len(&self) -> usize {
+        1 + 2 * self.dim + self.dim * (self.dim - 1) / 2
     }
 
     fn run_net(&self, context: &[Lane], raw: &mut [Lane], tape: &mut MixtureTape, taped: bool) {
@@ -103,7 +118,13 @@ impl Mixture {
             .forward(&[], &tape.inner, raw, &mut tape.net, taped);
     }
 
-    /// Raw parameters ↦ prepared ones: log N = constant − ½|A v − b|², the constant with log π and the norm in it.
+    fn run_taped(&self, context: &[Lane], tape: &mut MixtureTape) {
+        let mut raw = std::mem::take(&mut tape.raw);
+        self.run_net(context, &mut raw, tape, true);
+        tape.raw = raw;
+    }
+
+    /// Raw parameters ↦ prepared ones: log π N = constant − ½|A(v − μ)|².
     #[inline(always)]
     fn prepare<S: Simd>(&self, simd: S, raw: &[Lane], share: &mut [Lane]) {
         let log_norm = self.log_norm(simd, raw);
@@ -117,18 +138,16 @@ impl Mixture {
                 let log_scale = load(simd, &parameters[dim + i]);
                 let scale = math::exp(log_scale);
                 constant += log_scale;
-                let mut b = f32x16::splat(simd, 0.0);
+                head[1 + i] = parameters[i];
                 for j in 0..=i {
                     let a = if j == i {
                         scale
                     } else {
                         scale * load(simd, &parameters[below_diagonal(dim, i, j)])
                     };
-                    b = a.mul_add(load(simd, &parameters[j]), b);
                     a.store_array(&mut triangle[at].0);
                     at += 1;
                 }
-                b.store_array(&mut head[1 + i].0);
             }
             constant.store_array(&mut head[0].0);
         }
@@ -148,27 +167,33 @@ impl Mixture {
         largest + math::log(sum)
     }
 
-    /// log q(v|c) from prepared parameters; `v(d)` gives the value of dimension d in all lanes.
+    /// log q(v|c) from prepared parameters; leaves the terms of each component in the scratch memory.
     #[inline(always)]
     fn log_prob_on<S: Simd>(
         &self,
         simd: S,
-        v: impl Fn(usize) -> f32x16<S>,
+        v: &[Lane],
         share: &[Lane],
-        logs: &mut [Lane],
+        scratch: &mut Scratch,
     ) -> f32x16<S> {
         let dim = self.dim;
         let mut largest = f32x16::splat(simd, f32::MIN);
-        for (parameters, out) in share.chunks_exact(self.prepared_len()).zip(&mut *logs) {
+        let terms = scratch.centred.chunks_exact_mut(dim);
+        let terms = terms.zip(scratch.scaled.chunks_exact_mut(dim));
+        let components = share.chunks_exact(self.prepared_len()).zip(terms);
+        for ((parameters, (centred, scaled)), out) in components.zip(&mut scratch.logs) {
             let (head, triangle) = parameters.split_at(1 + dim);
             let mut square = f32x16::splat(simd, 0.0);
             let mut at = 0;
             for i in 0..dim {
-                let mut u = -load(simd, &head[1 + i]);
-                for j in 0..=i {
-                    u = load(simd, &triangle[at]).mul_add(v(j), u);
-                    at += 1;
+                let difference = load(simd, &v[i]) - load(simd, &head[1 + i]);
+                difference.store_array(&mut centred[i].0);
+                let mut u = load(simd, &triangle[at + i]) * difference;
+                for j in 0..i {
+                    u = load(simd, &triangle[at + j]).mul_add(load(simd, &centred[j]), u);
                 }
+                at += i + 1;
+                u.store_array(&mut scaled[i].0);
                 square = u.mul_add(u, square);
             }
             let log = square.mul_add(-0.5, load(simd, &head[0]));
@@ -179,72 +204,94 @@ impl Mixture {
             return largest;
         }
         let mut sum = f32x16::splat(simd, 0.0);
-        for log in logs.iter() {
+        for log in &scratch.logs {
             sum += math::exp(load(simd, log) - largest);
         }
         largest + math::log(sum)
     }
 
-    /// Adds the gradient of Σ weight · log q with respect to the raw parameters and v; returns log q.
+    /// Adds one v's part to the sums, with s = weight · share of the component: s, s u_i, s u_i², and s u_i (v − μ)_j for
+    /// j < i. Returns log q.
     #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "inputs and outputs of one pass")]
-    fn backward_on<S: Simd>(
+    fn accumulate<S: Simd>(
         &self,
         simd: S,
         v: &[Lane],
         weight: &Lane,
-        raw: &[Lane],
-        d_raw: &mut [Lane],
-        d_v: &mut [Lane],
-        scratch: &mut [Lane],
+        share: &[Lane],
+        sums: &mut [Lane],
+        scratch: &mut Scratch,
     ) -> f32x16<S> {
         let dim = self.dim;
+        let value = self.log_prob_on(simd, v, share, scratch);
         let weight = load(simd, weight);
-        let one = f32x16::splat(simd, 1.0);
-        let log_norm = self.log_norm(simd, raw);
-        let (logs, rest) = scratch.split_at_mut(self.components);
-        let (centred, scaled) = rest.split_at_mut(dim);
-        let mut largest = f32x16::splat(simd, f32::MIN);
-        for (c, out) in logs.iter_mut().enumerate() {
-            let log = log_component(simd, self.component(raw, c), v, |_, _, _, _| {})
-                + load(simd, &raw[c])
-                - log_norm;
-            largest = largest.max(log);
-            log.store_array(&mut out.0);
-        }
-        let mut sum = f32x16::splat(simd, 0.0);
-        for log in logs.iter() {
-            sum += math::exp(load(simd, log) - largest);
-        }
-        let value = largest + math::log(sum);
-        let per = triangle_parameters(dim);
-        for c in 0..self.components {
-            let prior = math::exp(load(simd, &raw[c]) - log_norm);
-            let posterior = math::exp(load(simd, &logs[c]) - value);
-            add(simd, &mut d_raw[c], weight * (posterior - prior));
-            let share = weight * posterior;
-            let first = self.components + c * per;
-            let parameters = &raw[first..first + per];
-            let d_parameters = &mut d_raw[first..first + per];
-            log_component(simd, parameters, v, |i, difference, scale, u| {
-                difference.store_array(&mut centred[i].0);
-                (scale * u).store_array(&mut scaled[i].0);
-                add(simd, &mut d_parameters[dim + i], share * (one - u * u));
-            });
-            for j in 0..dim {
-                let centre = load(simd, &centred[j]);
-                let mut pull = load(simd, &scaled[j]);
-                for (i, scaled) in scaled.iter().enumerate().skip(j + 1) {
-                    let at = below_diagonal(dim, i, j);
-                    let scaled = load(simd, scaled);
-                    add(simd, &mut d_parameters[at], -(share * scaled * centre));
-                    pull = scaled.mul_add(load(simd, &parameters[at]), pull);
+        let terms = scratch.centred.chunks_exact(dim);
+        let terms = terms.zip(scratch.scaled.chunks_exact(dim));
+        let components = sums.chunks_exact_mut(self.sums_len()).zip(terms);
+        for ((sums, (centred, scaled)), log) in components.zip(&scratch.logs) {
+            let s = weight * math::exp(load(simd, log) - value);
+            let (head, slopes) = sums.split_at_mut(1 + 2 * dim);
+            add(simd, &mut head[0], s);
+            let mut at = 0;
+            for i in 0..dim {
+                let u = load(simd, &scaled[i]);
+                let pull = s * u;
+                add(simd, &mut head[1 + i], pull);
+                add(simd, &mut head[1 + dim + i], pull * u);
+                for j in 0..i {
+                    add(simd, &mut slopes[at + j], pull * load(simd, &centred[j]));
                 }
-                add(simd, &mut d_parameters[j], share * pull);
-                add(simd, &mut d_v[j], -(share * pull));
+                at += i;
             }
         }
         value
+    }
+
+    /// From the sums to the gradient of Σ weight · log q with respect to the raw parameters, and to v if there is but one.
+    #[inline(always)]
+    fn gradient_from_sums<S: Simd>(
+        &self,
+        simd: S,
+        raw: &[Lane],
+        share: &[Lane],
+        sums: &[Lane],
+        d_raw: &mut [Lane],
+        d_v: &mut [Lane],
+    ) {
+        let (dim, components) = (self.dim, self.components);
+        let (logits, d_parameters) = d_raw.split_at_mut(components);
+        let log_norm = self.log_norm(simd, raw);
+        let mut total = f32x16::splat(simd, 0.0);
+        for sums in sums.chunks_exact(self.sums_len()) {
+            total += load(simd, &sums[0]);
+        }
+        d_v.fill(Lane::ZERO);
+        let parts = d_parameters.chunks_exact_mut(triangle_parameters(dim));
+        let parts = parts.zip(share.chunks_exact(self.prepared_len()));
+        let sums = sums.chunks_exact(self.sums_len());
+        for (c, ((out, share), sums)) in parts.zip(sums).enumerate() {
+            let (triangle, slopes) = (&share[1 + dim..], &sums[1 + 2 * dim..]);
+            let s = load(simd, &sums[0]);
+            let prior = math::exp(load(simd, &raw[c]) - log_norm);
+            (s - prior * total).store_array(&mut logits[c].0);
+            out[..dim].fill(Lane::ZERO);
+            for i in 0..dim {
+                let row = &triangle[i * (i + 1) / 2..=i * (i + 1) / 2 + i];
+                let pull = load(simd, &sums[1 + i]);
+                for (j, a) in row.iter().enumerate() {
+                    let pull = load(simd, a) * pull;
+                    add(simd, &mut out[j], pull);
+                    add(simd, &mut d_v[j], -pull);
+                }
+                let square = load(simd, &sums[1 + dim + i]);
+                (s - square).store_array(&mut out[dim + i].0);
+                let scale = -load(simd, &row[i]);
+                for j in 0..i {
+                    let slope = scale * load(simd, &slopes[i * (i - 1) / 2 + j]);
+                    slope.store_array(&mut out[below_diagonal(dim, i, j)].0);
+                }
+            }
+        }
     }
 
     /// From the gradient with respect to the raw parameters to those with respect to context and weights.
@@ -285,33 +332,6 @@ fn add<S: Simd>(simd: S, lane: &mut Lane, value: f32x16<S>) {
     (load(simd, lane) + value).store_array(&mut lane.0);
 }
 
-/// log N(v; component) from raw parameters; hands v − μ, e^a and u = A(v − μ) to `keep`.
-#[inline(always)]
-fn log_component<S: Simd>(
-    simd: S,
-    parameters: &[Lane],
-    v: &[Lane],
-    mut keep: impl FnMut(usize, f32x16<S>, f32x16<S>, f32x16<S>),
-) -> f32x16<S> {
-    let dim = v.len();
-    let mut log = f32x16::splat(simd, -HALF_LOG_TWO_PI * dim as f32);
-    for i in 0..dim {
-        let difference = load(simd, &v[i]) - load(simd, &parameters[i]);
-        let log_scale = load(simd, &parameters[dim + i]);
-        let scale = math::exp(log_scale);
-        let mut left = difference;
-        for j in 0..i {
-            let centred = load(simd, &v[j]) - load(simd, &parameters[j]);
-            let b = load(simd, &parameters[below_diagonal(dim, i, j)]);
-            left = b.mul_add(centred, left);
-        }
-        let u = scale * left;
-        keep(i, difference, scale, u);
-        log += log_scale - u * u * 0.5;
-    }
-    log
-}
-
 impl ConditionalDensity for Mixture {
     type Workspace = MixtureTape;
 
@@ -350,7 +370,13 @@ impl ConditionalDensity for Mixture {
             raw: lanes(outputs),
             d_raw: lanes(outputs),
             share: lanes(self.share_len()),
-            scratch: lanes(self.components + 2 * self.dim),
+            sums: lanes(self.components * self.sums_len()),
+            scratch: Scratch {
+                v: lanes(self.dim),
+                logs: lanes(self.components),
+                centred: lanes(self.components * self.dim),
+                scaled: lanes(self.components * self.dim),
+            },
         }
     }
 
@@ -366,21 +392,22 @@ impl ConditionalDensity for Mixture {
     }
 
     fn log_prob_shared(&self, v: &[Lane], share: &[Lane], tape: &mut MixtureTape) -> Lane {
-        let logs = &mut tape.scratch[..self.components];
-        dispatch!(level(), simd => {
-            Lane(self.log_prob_on(simd, |d| load(simd, &v[d]), share, logs).to_array())
-        })
+        let scratch = &mut tape.scratch;
+        dispatch!(level(), simd => Lane(self.log_prob_on(simd, v, share, scratch).to_array()))
     }
 
     fn log_prob_rows(&self, rows: Rows, share: &[Lane], tape: &mut MixtureTape, out: &mut [Lane]) {
-        let logs = &mut tape.scratch[..self.components];
+        let scratch = &mut tape.scratch;
+        let mut v = std::mem::take(&mut scratch.v);
         dispatch!(level(), simd => {
             for (row, out) in out.iter_mut().enumerate() {
-                let row = rows.row(row);
-                let v = |d: usize| f32x16::splat(simd, row[d]);
-                self.log_prob_on(simd, v, share, logs).store_array(&mut out.0);
+                for (lane, &value) in v.iter_mut().zip(rows.row(row)) {
+                    f32x16::splat(simd, value).store_array(&mut lane.0);
+                }
+                self.log_prob_on(simd, &v, share, scratch).store_array(&mut out.0);
             }
         });
+        scratch.v = v;
     }
 
     fn log_prob(&self, v: &[Lane], context: &[Lane], tape: &mut MixtureTape) -> Lane {
@@ -401,15 +428,22 @@ impl ConditionalDensity for Mixture {
         d_context: &mut [Lane],
         learn: bool,
     ) -> Lane {
-        let mut raw = std::mem::take(&mut tape.raw);
-        self.run_net(context, &mut raw, tape, true);
-        tape.d_raw.fill(Lane::ZERO);
-        d_v.fill(Lane::ZERO);
-        let (d_raw, scratch) = (&mut tape.d_raw, &mut tape.scratch);
+        self.run_taped(context, tape);
+        let MixtureTape {
+            raw,
+            d_raw,
+            share,
+            sums,
+            scratch,
+            ..
+        } = tape;
         let value = dispatch!(level(), simd => {
-            Lane(self.backward_on(simd, v, weight, &raw, d_raw, d_v, scratch).to_array())
+            self.prepare(simd, raw, share);
+            sums.fill(Lane::ZERO);
+            let value = self.accumulate(simd, v, weight, share, sums, scratch);
+            self.gradient_from_sums(simd, raw, share, sums, d_raw, d_v);
+            Lane(value.to_array())
         });
-        tape.raw = raw;
         self.backward_net(context, tape, d_context, learn);
         value
     }
@@ -421,19 +455,27 @@ impl ConditionalDensity for Mixture {
         tape: &mut MixtureTape,
         d_context: &mut [Lane],
     ) -> bool {
-        let mut raw = std::mem::take(&mut tape.raw);
-        self.run_net(context, &mut raw, tape, true);
-        tape.d_raw.fill(Lane::ZERO);
-        let mut v = vec![Lane::ZERO; self.dim];
-        let mut d_v = v.clone();
+        self.run_taped(context, tape);
+        let MixtureTape {
+            raw,
+            d_raw,
+            share,
+            sums,
+            scratch,
+            ..
+        } = tape;
+        let mut v = std::mem::take(&mut scratch.v);
+        v.fill(Lane::ZERO);
         let mut weight = Lane::ZERO;
-        while few(&mut v, &mut weight) {
-            let (d_raw, scratch) = (&mut tape.d_raw, &mut tape.scratch);
-            dispatch!(level(), simd => {
-                self.backward_on(simd, &v, &weight, &raw, d_raw, &mut d_v, scratch);
-            });
-        }
-        tape.raw = raw;
+        dispatch!(level(), simd => {
+            self.prepare(simd, raw, share);
+            sums.fill(Lane::ZERO);
+            while few(&mut v, &mut weight) {
+                self.accumulate(simd, &v, &weight, share, sums, scratch);
+            }
+            self.gradient_from_sums(simd, raw, share, sums, d_raw, &mut v);
+        });
+        scratch.v = v;
         self.backward_net(context, tape, d_context, false);
         true
     }
