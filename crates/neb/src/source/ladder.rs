@@ -79,7 +79,7 @@ impl Default for LadderConfig {
             held_out: 0.1,
             particles: 15_000,
             effective_samples: 100.0,
-            refine_effective_samples: 30.0,
+            refine_effective_samples: 60.0,
             entropy: 0.0,
             pull: 0.1,
             refine_epochs: 6,

@@ -12,8 +12,10 @@ use crate::Result;
 /// Steps on the scales alone, which come first lest shifts break a symmetry by accident; then on scales and shifts.
 const SCALE_STEPS: usize = 100;
 const SHIFT_STEPS: usize = 120;
-/// Steps with more samples and a narrower likelihood.
-const POLISH_STEPS: usize = 70;
+/// Steps with more samples and a narrower likelihood: enough passes over the observations for their noise to average out.
+const POLISH_STEPS: usize = 200;
+/// Steps on the shifts where the scales are polished already.
+const SHIFT_POLISH_STEPS: usize = 70;
 /// How many more samples.
 const POLISH_SAMPLES: usize = 4;
 
@@ -92,33 +94,32 @@ impl Climber<'_, '_> {
     /// kept if no worse by two standard errors; then with shifts, which must be better by as much.
     fn polish(&mut self, name: &str, k: usize) -> Result<()> {
         let shifted = self.best()?.clone();
-        let mut simpler = false;
-        if let Some(unshifted) = shifted.unshifted() {
-            let unshifted = self.polished(unshifted, true, k, name, "unshifted")?;
-            simpler = self.judge(unshifted, -2.0)?;
-        }
-        let polished = self.polished(shifted, false, k, name, "polished")?;
-        self.judge(polished, if simpler { 2.0 } else { 0.0 })?;
-        Ok(())
-    }
-
-    fn polished(
-        &mut self,
-        model: Model,
-        scales_only: bool,
-        k: usize,
-        name: &str,
-        how: &str,
-    ) -> Result<Candidate> {
-        let started = Instant::now();
-        let name = format!("{name}, {how}");
-        let mut model = model.scales_only(scales_only);
-        let plan = Training {
+        let plan = |steps: usize| Training {
             k,
-            steps: POLISH_STEPS,
+            steps,
             rate: 1e-2,
             pull: Pull::NONE,
         };
+        if let Some(unshifted) = shifted.unshifted() {
+            let model = unshifted.scales_only(true);
+            let unshifted =
+                self.polished(model, format!("{name}, unshifted"), plan(POLISH_STEPS))?;
+            if self.judge(unshifted, -2.0)? {
+                let start = self.best()?.clone();
+                let name = format!("{name}, polished");
+                let polished = self.polished(start, name, plan(SHIFT_POLISH_STEPS))?;
+                self.judge(polished, 2.0)?;
+                return Ok(());
+            }
+        }
+        let polished = self.polished(shifted, format!("{name}, polished"), plan(POLISH_STEPS))?;
+        self.judge(polished, 0.0)?;
+        Ok(())
+    }
+
+    fn polished(&mut self, model: Model, name: String, plan: Training) -> Result<Candidate> {
+        let started = Instant::now();
+        let mut model = model;
         let view = self.view.clone();
         let history = self.train(&mut model, &name, &view, plan)?;
         Ok(Candidate {
