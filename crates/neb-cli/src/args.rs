@@ -331,7 +331,7 @@ pub(crate) struct Calibrate {
 #[command(next_help_heading = "Sampler")]
 pub(crate) struct Sampler {
     /// How to draw
-    #[arg(long, value_enum, default_value = "rejection")]
+    #[arg(long, value_enum, default_value = "auto")]
     pub(crate) method: PosteriorMethod,
     /// Stop after so many seconds with what was found
     #[arg(long, value_name = "S", default_value_t = 600.0, value_parser = positive)]
@@ -344,6 +344,8 @@ pub(crate) struct Sampler {
 /// How posteriors are drawn from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PosteriorMethod {
+    /// Rejection if --max-samples is likely to be enough for it, else annealed
+    Auto,
     /// Samples of the source, accepted with probability q(y|x)/max: exact, slow where the likelihood is narrow
     Rejection,
     /// Samples of the source (of the recognition network, where the run has one), resampled by their weights
@@ -354,6 +356,21 @@ pub(crate) enum PosteriorMethod {
     Nuts,
     /// The recognition network's own draws, where the run has one
     Direct,
+}
+
+impl PosteriorMethod {
+    /// The library's method; none for the one it suggests.
+    pub(crate) fn named(self) -> Option<neb::posterior::Method> {
+        use neb::posterior::Method;
+        match self {
+            Self::Auto => None,
+            Self::Rejection => Some(Method::Rejection),
+            Self::Importance => Some(Method::Importance),
+            Self::Annealed => Some(Method::Annealed),
+            Self::Nuts => Some(Method::Nuts),
+            Self::Direct => Some(Method::Direct),
+        }
+    }
 }
 
 #[derive(Debug, clap::Args)]

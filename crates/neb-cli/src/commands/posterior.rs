@@ -13,7 +13,7 @@ use neb_data::{Array, Format};
 use serde::Serialize;
 
 use super::{Session, log_prob};
-use crate::args::{self, PosteriorMethod};
+use crate::args;
 use crate::failure::Failure;
 use crate::files::{self, Address};
 use crate::run_folder::RECOGNITION;
@@ -224,18 +224,22 @@ pub(super) fn draw(
         },
     };
     let recognition = run.join(RECOGNITION);
-    Ok(match sampler.method {
-        PosteriorMethod::Rejection => posterior.rejection(y, &options)?,
-        PosteriorMethod::Importance if recognition.exists() => {
+    let method = match sampler.method.named() {
+        Some(method) => method,
+        None => posterior.suggested_method(y, &options)?,
+    };
+    Ok(match method {
+        Method::Rejection => posterior.rejection(y, &options)?,
+        Method::Importance if recognition.exists() => {
             posterior.importance_from(&Recognition::load(&recognition)?, y, &options)?
         }
-        PosteriorMethod::Importance => posterior.importance(y, &options)?,
-        PosteriorMethod::Annealed => posterior.annealed(y, &options)?,
-        PosteriorMethod::Nuts => posterior.nuts(y, &options, &NutsOptions::default())?,
-        PosteriorMethod::Direct if recognition.exists() => {
+        Method::Importance => posterior.importance(y, &options)?,
+        Method::Annealed => posterior.annealed(y, &options)?,
+        Method::Nuts => posterior.nuts(y, &options, &NutsOptions::default())?,
+        Method::Direct if recognition.exists() => {
             direct(&Recognition::load(&recognition)?, y, &options)?
         }
-        PosteriorMethod::Direct => {
+        Method::Direct => {
             return Err(Failure::input(
                 format!("{}: this run has no recognition network", run.display()),
                 "only a variational stage 2 (elbo, iw) trains one; use --method rejection",

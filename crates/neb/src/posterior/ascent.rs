@@ -1,15 +1,17 @@
 //! Uphill from the best samples of the bank: the greatest likelihood, or the greatest posterior density.
 //!
 //! Each point walks along its gradient with a step length of its own, doubled when the value rises and halved when it does
-//! not: no tuning, whatever the width of the likelihood.
+//! not: no tuning, whatever the width of the likelihood. Where the likelihood can be widened the walk begins wide and ends with
+//! the likelihood itself: a narrow peak pulls from afar only when it is widened.
 
 use std::time::Instant;
 
 use rayon::prelude::*;
 
 use super::bank::{BLOCK, Bank, Extent};
+use super::narrowing::narrowing;
 use super::{Maximum, Posterior, is_over, not_finite};
-use crate::source::Density;
+use crate::source::{Density, Width, narrowest_width};
 use crate::{Likelihood, Matrix, PairWeights, Result, Rows};
 
 /// Samples of the bank among which the starting points are found.
@@ -24,8 +26,13 @@ const LAST_STEP: f32 = 1e-7;
 const PATIENCE: usize = 10;
 const STABLE: f32 = 1e-3;
 const MOST_STEPS: usize = 300;
+/// Effective samples of the pilot half of the observations have at the width where the walk begins.
+const FIRST_EFFECTIVE: f64 = 10.0;
+/// Each noise scale on the way, as a share of the one before.
+const RATIO: f32 = 0.5;
 
 /// What is climbed.
+#[derive(Clone, Copy)]
 pub(super) struct Hill<'a> {
     pub(super) likelihood: &'a dyn Likelihood,
     /// The prior's density: its support bounds the hill, and with `prior_counts` it is part of the height.
@@ -96,29 +103,53 @@ impl Hill<'_> {
         slopes
     }
 
-    /// The highest point each observation's starting points lead to.
-    pub(super) fn climb(&self, starts: Vec<Start>, deadline: Option<Instant>) -> Maximum {
-        let dim = self.extent.low.len();
-        let owners: Vec<u32> = starts.iter().map(|start| start.owner).collect();
-        let x = starts.iter().flat_map(|start| start.x.iter().copied());
-        let values = self.values(&owners, Matrix::from_vec(x.collect(), dim).view());
+    /// The highest point each observation's starting points lead to, while the likelihood narrows.
+    pub(super) fn climb(
+        &self,
+        starts: Vec<Start>,
+        widths: &[Width],
+        deadline: Option<Instant>,
+    ) -> Maximum {
         let mut climbers: Vec<Climber> = starts
             .into_iter()
-            .zip(values)
-            .map(|(Start { owner, x }, value)| Climber {
+            .map(|Start { owner, x }| Climber {
                 owner,
                 x,
-                value,
+                value: f32::NEG_INFINITY,
                 step: FIRST_STEP,
-                before: value,
+                before: f32::NEG_INFINITY,
             })
             .collect();
+        for width in widths {
+            let likelihood = width.likelihood(self.likelihood);
+            let hill = Hill {
+                likelihood: &*likelihood,
+                ..*self
+            };
+            hill.walk(&mut climbers, deadline);
+        }
+        self.best(&climbers)
+    }
+
+    /// Moves every point uphill until its height is stable.
+    fn walk(&self, climbers: &mut [Climber], deadline: Option<Instant>) {
+        let dim = self.extent.low.len();
+        let owners: Vec<u32> = climbers.iter().map(|climber| climber.owner).collect();
+        let x = climbers
+            .iter()
+            .flat_map(|climber| climber.x.iter().copied());
+        let values = self.values(&owners, Matrix::from_vec(x.collect(), dim).view());
+        for (climber, value) in climbers.iter_mut().zip(values) {
+            climber.value = value;
+            climber.before = value;
+            climber.step = FIRST_STEP;
+        }
         let mut walking: Vec<usize> = (0..climbers.len()).collect();
         for round in 1..=MOST_STEPS {
             if walking.is_empty() || is_over(deadline) {
                 break;
             }
-            self.step(&mut climbers, &walking);
+            self.step(climbers, &walking);
             let stretch_ends = round % PATIENCE == 0;
             walking.retain(|&at| {
                 let climber = &mut climbers[at];
@@ -129,7 +160,6 @@ impl Hill<'_> {
                 climber.step > LAST_STEP && !stable
             });
         }
-        self.best(&climbers)
     }
 
     fn step(&self, climbers: &mut [Climber], walking: &[usize]) {
@@ -181,6 +211,18 @@ impl Hill<'_> {
         }
         best
     }
+}
+
+/// The widths a walk from the best of these samples passes through: first one that the samples can bear, last none.
+pub(super) fn widths_from(likelihood: &dyn Likelihood, y: Rows, x: Rows, seed: u64) -> Vec<Width> {
+    if likelihood.widening().is_none() {
+        return vec![Width::None];
+    }
+    let first = narrowest_width(likelihood, y, x, FIRST_EFFECTIVE, seed);
+    let mut widths = narrowing(likelihood, RATIO);
+    widths.retain(|width| width.narrower_than(first));
+    widths.insert(0, first);
+    widths
 }
 
 /// The samples of greatest height for each observation, as starting points; fewer where most have no height at all.
@@ -246,7 +288,9 @@ pub(super) fn posterior_maximum(posterior: Posterior, y: Rows, seed: u64) -> Res
     let x = Bank { source, seed }.first(PILOT);
     let mut prior = vec![0.0; x.rows()];
     density.log_prob(x.view(), &mut prior);
-    let starts = best_samples(posterior.likelihood, y, &x, Some(&prior))?;
+    let widths = widths_from(posterior.likelihood, y, x.view(), seed);
+    let wide = widths[0].likelihood(posterior.likelihood);
+    let starts = best_samples(&*wide, y, &x, Some(&prior))?;
     let hill = Hill {
         likelihood: posterior.likelihood,
         density: Some(density),
@@ -254,5 +298,5 @@ pub(super) fn posterior_maximum(posterior: Posterior, y: Rows, seed: u64) -> Res
         y,
         extent: &Extent::of(&x),
     };
-    Ok(hill.climb(starts, None))
+    Ok(hill.climb(starts, &widths, None))
 }

@@ -10,14 +10,16 @@
 //! | [`Posterior::nuts`] | a density | chains | modes are far apart: a chain stays in the one it began in (R-hat) |
 //! | [`direct`] | a recognition network | independent, as good as the network | the network is |
 //!
-//! All of them return [`Draws`], and none of them hangs: each has a [`Budget`] and says when it was hit.
+//! [`Posterior::suggested_method`] chooses for whoever does not want to. All of them return [`Draws`], and none of them hangs: each has a [`Budget`] and says when it was hit.
 
 mod annealed;
 mod ascent;
 mod bank;
+mod choice;
 mod diagnostics;
 mod direct;
 mod importance;
+mod narrowing;
 mod nuts;
 mod pareto;
 mod potential;

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::ascent::{Hill, PILOT, best_samples};
+use super::ascent::{Hill, PILOT, best_samples, widths_from};
 use super::bank::{BLOCK, Bank, CHUNK, Extent};
 use super::{Draws, Method, Posterior, PosteriorOptions, Stopped, is_over, not_finite};
 use crate::{Error, Matrix, Noise, Purpose, Result, Rows, Stream};
@@ -74,7 +74,7 @@ impl Posterior<'_> {
     }
 
     /// max_x log q(y|x) over the region of the bank.
-    fn likelihood_maxima(
+    pub(super) fn likelihood_maxima(
         &self,
         y: Rows,
         options: &PosteriorOptions,
@@ -86,7 +86,9 @@ impl Posterior<'_> {
         };
         let rows = PILOT.min(options.budget.max_samples.max(1) as usize);
         let x = bank.first(rows);
-        let starts = best_samples(self.likelihood, y, &x, None)?;
+        let widths = widths_from(self.likelihood, y, x.view(), options.seed);
+        let wide = widths[0].likelihood(self.likelihood);
+        let starts = best_samples(&*wide, y, &x, None)?;
         let hill = Hill {
             likelihood: self.likelihood,
             density: self.prior.density(),
@@ -94,7 +96,7 @@ impl Posterior<'_> {
             y,
             extent: &Extent::of(&x),
         };
-        Ok(hill.climb(starts, deadline).log_prob)
+        Ok(hill.climb(starts, &widths, deadline).log_prob)
     }
 
     /// Shows a chunk of the bank to every observation that is not done; false if the seconds were over before.

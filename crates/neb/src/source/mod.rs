@@ -53,6 +53,7 @@ pub use single::{
 };
 pub use symmetric::Symmetric;
 pub use variational::{Bound, VariationalObjective, VariationalProblem};
+pub(crate) use view::effective_samples;
 pub use view::{Width, narrowest_width};
 
 use crate::{Matrix, MatrixMut, Noise, Rows};

@@ -113,7 +113,8 @@ fn median_effective_samples(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> f6
     sizes[sizes.len() / 2]
 }
 
-fn effective_samples(logs: &[f32]) -> f64 {
+/// (Σ w)²/Σ w² of weights w = e^log; 0 where all are zero.
+pub(crate) fn effective_samples(logs: &[f32]) -> f64 {
     let largest = logs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     if !largest.is_finite() {
         return 0.0;
