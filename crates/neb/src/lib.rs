@@ -102,7 +102,7 @@ pub mod train;
 pub mod unfold;
 
 pub use error::{Error, Result};
-pub use likelihood::{Dims, Likelihood, PairWeights, Widening};
+pub use likelihood::{Acceptance, Dims, Likelihood, PairWeights, Widening};
 pub use matrix::{Matrix, MatrixMut, Rows};
 pub use random::{Noise, Purpose, Stream};
 pub use tempered::Tempered;

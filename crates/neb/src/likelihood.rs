@@ -45,6 +45,21 @@ pub trait Likelihood: Send + Sync {
     fn widening(&self) -> Option<&dyn Widening> {
         None
     }
+
+    /// ε(x), where not every x is observed: then the likelihood is q(y|x) ε(x), whose integral over y is ε(x), and the law of
+    /// what is observed is ∫ q(y|x) ε(x) q(x) dx / ∫ ε(x) q(x) dx. Without, every x is observed.
+    fn acceptance(&self) -> Option<&dyn Acceptance> {
+        None
+    }
+}
+
+/// ε(x): the probability that x is observed at all.
+pub trait Acceptance: Send + Sync {
+    /// `out[k]` = log ε(x_k).
+    fn log_acceptance(&self, x: Rows, out: &mut [f32]);
+
+    /// Adds weight_k ∂ log ε(x_k)/∂x_k to row k of `dx`.
+    fn add_gradient(&self, x: Rows, weight: &[f32], dx: MatrixMut);
 }
 
 /// A likelihood that also knows the density of y + τ·noise: what a fit through a very narrow one begins with.

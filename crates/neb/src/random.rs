@@ -42,6 +42,8 @@ pub enum Purpose {
     Sign = 14,
     /// What is added to whole numbers, and where the mass of an atom is spread.
     Dequantise = 15,
+    /// Replicas, resampling and pseudo-data of an unfolding.
+    Unfold = 16,
 }
 
 /// Rows that share one generator stream when a whole table of noise is filled.

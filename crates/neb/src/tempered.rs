@@ -1,6 +1,6 @@
 //! A likelihood raised to a power β ≤ 1: widened, for stages of a fit in which no sample comes near a narrow one.
 
-use crate::{Dims, Likelihood, Matrix, MatrixMut, Noise, PairWeights, Rows};
+use crate::{Acceptance, Dims, Likelihood, Matrix, MatrixMut, Noise, PairWeights, Rows};
 
 /// q(y|x)^β, up to a constant in x.
 pub struct Tempered<'a> {
@@ -37,6 +37,10 @@ impl Likelihood for Tempered<'_> {
 
     fn sample(&self, x: Rows, noise: Noise) -> Matrix {
         self.inner.sample(x, noise)
+    }
+
+    fn acceptance(&self) -> Option<&dyn Acceptance> {
+        self.inner.acceptance()
     }
 }
 

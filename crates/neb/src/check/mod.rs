@@ -24,6 +24,7 @@ pub use calibration::{
 };
 pub use classifier::{Classifier, Scorer};
 pub use mmd::Mmd;
+pub(crate) use network::Committee;
 pub use network::Network;
 pub use sample::Sample;
 pub(crate) use sample::check_finite;

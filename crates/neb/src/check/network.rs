@@ -16,7 +16,7 @@ use crate::nn::mlp::{Mlp, MlpGradient, MlpTape, Shape};
 use crate::nn::parameters::Layout;
 use crate::nn::schedule::Schedule;
 use crate::train::{self, Objective, TrainConfig};
-use crate::{Error, Matrix, Noise, Purpose, Result, Rows};
+use crate::{Error, Matrix, MatrixMut, Noise, Purpose, Result, Rows};
 
 /// Rows that are scored in one piece.
 const SCORED_ROWS: usize = 1024;
@@ -64,6 +64,78 @@ impl Classifier for Network {
     }
 
     fn fit(&self, x: Rows, second: &[bool], weight: &[f32], seed: u64) -> Result<Scorer> {
+        let committee = self.fit_committee(x, second, weight, seed)?;
+        Ok(Box::new(move |x| committee.log_odds(x)))
+    }
+}
+
+/// Fitted networks, whose mean is the score.
+pub(crate) struct Committee {
+    mean: Vec<f32>,
+    inverse: Vec<f32>,
+    members: Vec<Member>,
+}
+
+impl Committee {
+    /// Log-odds that a row is of the second sample, row by row.
+    pub(crate) fn log_odds(&self, x: Rows) -> Vec<f32> {
+        let mut mean = vec![0.0; x.rows()];
+        let x = self.standardise(x);
+        for member in &self.members {
+            member.add_scores(x.view(), 1.0 / self.members.len() as f32, &mut mean);
+        }
+        mean
+    }
+
+    /// Adds weight_k times the gradient of the log-odds at x_k to row k of `dx`.
+    pub(crate) fn add_gradient(&self, x: Rows, weight: &[f32], mut dx: MatrixMut) {
+        let x = self.standardise(x);
+        let share = 1.0 / self.members.len() as f32;
+        for member in &self.members {
+            let mut pass = Pass::new(member, x.cols());
+            let mut tape = member.mlp.new_tape();
+            let mut d_input = vec![Lane::ZERO; x.cols()];
+            let mut d_share = vec![Lane::ZERO; member.mlp.share_len()];
+            for first in (0..x.rows()).step_by(LANES) {
+                tile::load(x.view(), first, &mut pass.input);
+                pass.score(member, &mut tape, true);
+                let mut slope = Lane::ZERO;
+                let rows = LANES.min(x.rows() - first);
+                for lane in 0..rows {
+                    slope.0[lane] = share * weight[first + lane];
+                }
+                let input = &pass.input;
+                let (mlp, tape) = (&member.mlp, &mut tape);
+                mlp.backward(input, &[slope], tape, &mut d_input, &mut d_share, None);
+                for lane in 0..rows {
+                    for (d, dx) in dx.row_mut(first + lane).iter_mut().enumerate() {
+                        *dx += d_input[d].0[lane] * self.inverse[d];
+                    }
+                }
+            }
+        }
+    }
+
+    fn standardise(&self, x: Rows) -> Matrix {
+        standardise(x, &self.mean, &self.inverse)
+    }
+}
+
+fn standardise(x: Rows, mean: &[f32], inverse: &[f32]) -> Matrix {
+    Matrix::from_fn(x.rows(), x.cols(), |row, col| {
+        (x.row(row)[col] - mean[col]) * inverse[col]
+    })
+}
+
+impl Network {
+    /// The fitted networks themselves, which also know the slope of their score.
+    pub(crate) fn fit_committee(
+        &self,
+        x: Rows,
+        second: &[bool],
+        weight: &[f32],
+        seed: u64,
+    ) -> Result<Committee> {
         if self.hidden.is_empty() || self.members == 0 {
             return Err(Error::input(
                 format!(
@@ -82,18 +154,13 @@ impl Classifier for Network {
                 self.fit_member(&rows, seed)
             })
             .collect::<Result<Vec<Member>>>()?;
-        Ok(Box::new(move |x| {
-            let mut mean = vec![0.0; x.rows()];
-            let x = rows.standardise(x);
-            for member in &members {
-                member.add_scores(x.view(), 1.0 / members.len() as f32, &mut mean);
-            }
-            mean
-        }))
+        Ok(Committee {
+            mean: rows.mean,
+            inverse: rows.inverse,
+            members,
+        })
     }
-}
 
-impl Network {
     fn fit_member(&self, rows: &Labelled, mut stream: crate::Stream) -> Result<Member> {
         let mut member = Member::new(rows.x.cols(), &self.hidden, &mut stream);
         let count = rows.x.rows();
@@ -156,14 +223,8 @@ impl Labelled {
             signs: second.iter().map(sign).collect(),
             weights: weight.to_vec(),
         };
-        rows.x = rows.standardise(x);
+        rows.x = standardise(x, &rows.mean, &rows.inverse);
         rows
-    }
-
-    fn standardise(&self, x: Rows) -> Matrix {
-        Matrix::from_fn(x.rows(), x.cols(), |row, col| {
-            (x.row(row)[col] - self.mean[col]) * self.inverse[col]
-        })
     }
 }
 

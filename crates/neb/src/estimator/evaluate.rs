@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::accepted::log_mean_acceptance;
 use super::corrected::corrected_value;
 use super::log_sum::LogSum;
 use super::pairs::check_dims;
@@ -31,12 +32,13 @@ pub fn log_marginal(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Result<(f6
 
 /// log (1/K) Σ_k q(y_i|x_k) for each row of y, without gradient, in memory that grows with neither table.
 ///
-/// Minus infinity for an observation that no sample can have produced.
+/// Minus infinity for an observation that no sample can have produced. With a likelihood that has an acceptance ε(x), the
+/// values are those of the law of what is observed: less log (1/K) Σ_k ε(x_k).
 ///
 /// # Errors
 /// If the columns of y or x are not those of the likelihood, or x has no rows.
 pub fn log_marginal_values(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Result<Vec<f64>> {
-    let log_k = (x.rows() as f64).ln();
+    let log_k = (x.rows() as f64).ln() + log_mean_acceptance(likelihood, x);
     let sums = log_sums(likelihood, y, x)?;
     Ok(sums.iter().map(|sum| sum.value() - log_k).collect())
 }
@@ -51,9 +53,10 @@ pub fn corrected_log_marginal_values(
     x: Rows,
 ) -> Result<Vec<f64>> {
     let sums = log_sums(likelihood, y, x)?;
+    let accepted = log_mean_acceptance(likelihood, x);
     Ok(sums
         .iter()
-        .map(|sum| corrected_value(sum, x.rows()))
+        .map(|sum| corrected_value(sum, x.rows()) - accepted)
         .collect())
 }
 

@@ -12,6 +12,7 @@
 //! whatever produced x (its own generator, if it likes: [`log_marginal`]). The last two return the
 //! gradient with respect to the log-densities. None of them knows about networks, files or epochs.
 
+mod accepted;
 mod corrected;
 mod elbo;
 mod evaluate;

@@ -9,6 +9,7 @@
 
 use rayon::prelude::*;
 
+use super::accepted;
 use super::log_sum::exp_or_zero;
 use super::{Batch, EffectiveSamples, Estimate, Gradient, Samples};
 use crate::{Error, Likelihood, Matrix, MatrixMut, PairWeights, Result, Rows};
@@ -88,12 +89,16 @@ pub(super) fn estimate(
         let slopes = Slopes::new(&terms, &event_weights[range], gradient, &block_of);
         table.backward(&slopes, grad_x);
     }
-    Ok(Estimate {
+    let mut estimate = Estimate {
         value: values.iter().zip(&event_weights).map(|(l, v)| l * v).sum(),
         values,
         grad_x,
         effective_samples: EffectiveSamples::of(effective_samples),
-    })
+    };
+    if let Some(acceptance) = likelihood.acceptance() {
+        accepted::normalise(&mut estimate, acceptance, samples, &event_weights);
+    }
+    Ok(estimate)
 }
 
 /// The number of samples for each observation.

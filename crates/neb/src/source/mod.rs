@@ -44,7 +44,7 @@ pub use flow::{Direction, FlowConfig, FlowFit, FlowMap, FlowSource};
 pub use mlp::MlpSource;
 pub use model::Model;
 pub use objective::{Estimator, MarginalObjective};
-pub use points::fit_points;
+pub use points::{fit_points, fit_weighted_points};
 pub use pull::Pull;
 pub use recognition::{Recognition, RecognitionConfig, Spread};
 pub use single::{

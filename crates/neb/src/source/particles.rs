@@ -7,9 +7,21 @@
 //! sizes, no local optima. It is the unbinned form of iterative Bayesian unfolding. Run to the end it
 //! over-fits the observations, so some of them are held out and the weights where the held-out value
 //! peaks are returned. Where the observations say nothing, the initial weights stay.
+//!
+//! **Not everything is seen, and not everything seen is signal.** With a likelihood that has an acceptance ε(x) and a known
+//! background of density b(y) that makes up the share β of the observations, the observed law is
+//! λ(y) = Σ_j w_j ε_j q(y|x_j) + β b(y), in units of the number of observations. Event i came from x_j with probability
+//! w_j ε_j q(y_i|x_j) / λ(y_i); so many of the observed events belong to x_j, of whose events ε_j are observed:
+//!
+//! w_j ← (1/ε_j) Σ_i v_i w_j ε_j q(y_i|x_j) / [ Σ_k w_k ε_k q(y_i|x_k) + β b(y_i) ],
+//!
+//! D'Agostini's rule without bins. It never lowers the extended likelihood Σ_i v_i log λ(y_i) − Σ_j w_j ε_j; the w_j start
+//! with Σ_j w_j ε_j = 1 − β, the share of the observations left for the signal, and are returned as shares of what was produced.
 
+mod replicas;
 mod table;
 
+pub use replicas::{Replica, ReplicaSettings, fit_replicas};
 use table::{LikelihoodTable, Observations};
 
 use crate::train::{Progress, Watch};
@@ -52,18 +64,42 @@ pub struct ParticleStep {
     pub held_out: Option<f64>,
 }
 
+/// What the observations hold besides the signal.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownBackground<'a> {
+    /// Its share β of the observations, from 0 to below 1.
+    pub share: f64,
+    /// log b(y_i) of its density, one for each observation.
+    pub log_density: &'a [f32],
+}
+
+/// What the weights are fitted to.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed<'a> {
+    /// The observations.
+    pub y: Rows<'a>,
+    /// Their event weights v_i, none of them negative; equal if absent.
+    pub weights: Option<&'a [f32]>,
+    /// What is not signal, if anything.
+    pub background: Option<KnownBackground<'a>>,
+}
+
 /// Fitted weights of the particles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParticleWeights {
     /// w_j; they sum to 1.
     pub weights: Vec<f64>,
+    /// Share of the observations that the signal accounts for: 1 without a background.
+    pub signal: f64,
+    /// log λ(y_i) under these weights, one for each observation; NaN where the event weight is zero.
+    pub log_marginals: Vec<f64>,
     /// One entry before the first iteration and one after each.
     pub history: Vec<ParticleStep>,
     /// The entry of `history` that belongs to `weights`.
     pub iteration: usize,
 }
 
-/// Fits the weights of the particles `x` to the observations `y`.
+/// Fits the weights of the particles `x` to the observations `y`, all of them signal.
 ///
 /// `initial`: weights to start from (those of the simulation, say); equal if absent. A particle of
 /// weight zero stays at zero. `event_weights`: v_i of the observations; equal if absent. `watch` is asked after every
@@ -81,12 +117,34 @@ pub fn fit_particles(
     settings: &ParticleSettings,
     watch: &mut Watch,
 ) -> Result<ParticleWeights> {
-    check_shapes(likelihood, y, x)?;
+    let observed = Observed {
+        y,
+        weights: event_weights,
+        background: None,
+    };
+    fit_particles_to(likelihood, observed, x, initial, settings, watch)
+}
+
+/// As [`fit_particles`], with what the observations hold besides the signal.
+///
+/// # Errors
+/// As [`fit_particles`]; also a background without a density for each observation, or of a share that leaves no signal.
+pub fn fit_particles_to(
+    likelihood: &dyn Likelihood,
+    observed: Observed,
+    x: Rows,
+    initial: Option<&[f32]>,
+    settings: &ParticleSettings,
+    watch: &mut Watch,
+) -> Result<ParticleWeights> {
+    check_shapes(likelihood, observed.y, x)?;
     let start = shares("particle", x.rows(), initial)?;
-    let event_weights = shares("observation", y.rows(), event_weights)?;
+    let event_weights = shares("observation", observed.y.rows(), observed.weights)?;
+    let background = log_background(&observed)?;
     let alive = positive_rows(&start);
     let particles = x.gather(&alive);
-    let (train, held_out) = split(y, &event_weights, settings)?;
+    let acceptance = acceptance_of(likelihood, particles.view())?;
+    let (train, held_out) = split(observed.y, &event_weights, &background, settings)?;
 
     let observations = train.row_numbers.len() + held_out.row_numbers.len();
     let limit = settings.memory_limit;
@@ -94,32 +152,49 @@ pub fn fit_particles(
     let table = |set| LikelihoodTable::new(likelihood, set, particles.view(), keep, limit);
     let (train_table, held_out_table) = (table(&train)?, table(&held_out)?);
 
+    let share = observed.background.map_or(0.0, |known| known.share);
     let mut weights: Vec<f64> = alive.iter().map(|&j| start[j as usize]).collect();
-    let mut best = weights.clone();
+    scale_to(&mut weights, &acceptance, 1.0 - share);
+    let mut best = (weights.clone(), Vec::new());
     let mut best_value = f64::NEG_INFINITY;
     let mut iteration = 0;
     let mut history = Vec::new();
     for step in 0..=settings.max_iterations {
         let (log_marginals, responsibilities) = train_table.expectation(&weights)?;
+        let held_out_marginals = held_out_table.log_marginals(&weights)?;
+        // The extended likelihood: zero where there is no background.
+        let excess = match observed.background {
+            Some(_) => accepted(&weights, &acceptance) + share - 1.0,
+            None => 0.0,
+        };
         let value = match held_out.row_numbers.len() {
             0 => None,
-            _ => Some(held_out.mean(&held_out_table.log_marginals(&weights)?)),
+            _ => Some(held_out.mean(&held_out_marginals) - excess),
         };
         history.push(ParticleStep {
-            train: train.mean(&log_marginals),
+            train: train.mean(&log_marginals) - excess,
             held_out: value,
         });
         if value.is_none_or(|value| value > best_value) {
             best_value = value.unwrap_or(best_value);
-            best.clone_from(&weights);
+            let mut each = vec![f64::NAN; observed.y.rows()];
+            for (set, logs) in [(&train, log_marginals), (&held_out, held_out_marginals)] {
+                for (&row, log) in set.row_numbers.iter().zip(logs) {
+                    each[row as usize] = log;
+                }
+            }
+            best = (weights.clone(), each);
             iteration = step;
         } else if step - iteration >= settings.patience {
             break;
         }
-        for (weight, responsibility) in weights.iter_mut().zip(responsibilities) {
-            *weight *= responsibility;
+        let factors = responsibilities.iter().zip(&acceptance);
+        for (weight, (responsibility, acceptance)) in weights.iter_mut().zip(factors) {
+            *weight *= responsibility / acceptance;
         }
-        normalise(&mut weights);
+        if observed.background.is_none() {
+            scale_to(&mut weights, &acceptance, 1.0);
+        }
         let progress = Progress {
             step: step as u64 + 1,
             steps: settings.max_iterations as u64 + 1,
@@ -132,15 +207,84 @@ pub fn fit_particles(
         }
     }
 
+    let (best, log_marginals) = best;
+    let signal = accepted(&best, &acceptance);
     let mut weights = vec![0.0; x.rows()];
     for (&j, weight) in alive.iter().zip(best) {
         weights[j as usize] = weight;
     }
+    if likelihood.acceptance().is_some() || observed.background.is_some() {
+        normalise(&mut weights);
+    }
     Ok(ParticleWeights {
         weights,
+        signal,
+        log_marginals,
         history,
         iteration,
     })
+}
+
+/// log β b(y_i) for each observation; empty without a background.
+fn log_background(observed: &Observed) -> Result<Vec<f32>> {
+    let Some(known) = observed.background else {
+        return Ok(Vec::new());
+    };
+    let rows = observed.y.rows();
+    let usable = |log: &f32| !log.is_nan() && *log < f32::INFINITY;
+    if known.log_density.len() != rows || !known.log_density.iter().all(usable) {
+        return Err(Error::input(
+            format!(
+                "{} densities of the background for {rows} observations, or some that are no numbers",
+                known.log_density.len()
+            ),
+            "give one finite log-density for each observation",
+        ));
+    }
+    if !(known.share >= 0.0 && known.share < 1.0) {
+        return Err(Error::input(
+            format!("the background is {} of the observations", known.share),
+            "a share from 0 to below 1 leaves something to unfold: check the background's weights",
+        ));
+    }
+    let log_share = known.share.ln() as f32;
+    Ok(known
+        .log_density
+        .iter()
+        .map(|log| log + log_share)
+        .collect())
+}
+
+/// ε(x_j) of every particle; 1 where the likelihood has no acceptance.
+fn acceptance_of(likelihood: &dyn Likelihood, x: Rows) -> Result<Vec<f64>> {
+    let Some(acceptance) = likelihood.acceptance() else {
+        return Ok(vec![1.0; x.rows()]);
+    };
+    let mut log = vec![0.0; x.rows()];
+    acceptance.log_acceptance(x, &mut log);
+    if let Some(row) = log.iter().position(|log| !log.is_finite()) {
+        return Err(Error::non_finite(
+            format!(
+                "particle row {row}: the logarithm of its acceptance is {}",
+                log[row]
+            ),
+            "give an acceptance above zero everywhere, however small",
+        ));
+    }
+    Ok(log.into_iter().map(|log| f64::from(log).exp()).collect())
+}
+
+/// Σ_j w_j ε_j.
+fn accepted(weights: &[f64], acceptance: &[f64]) -> f64 {
+    weights.iter().zip(acceptance).map(|(w, a)| w * a).sum()
+}
+
+/// Scales the weights so that Σ_j w_j ε_j is this.
+fn scale_to(weights: &mut [f64], acceptance: &[f64], total: f64) {
+    let factor = accepted(weights, acceptance);
+    for weight in weights {
+        *weight *= total / factor;
+    }
 }
 
 impl ParticleWeights {
@@ -176,17 +320,22 @@ impl ParticleWeights {
 }
 
 impl Observations {
-    fn select(y: Rows, event_weights: &[f64], mut rows: Vec<u32>) -> Self {
+    fn select(y: Rows, event_weights: &[f64], background: &[f32], mut rows: Vec<u32>) -> Self {
         rows.sort_unstable();
         let mut selected: Vec<f64> = rows
             .iter()
             .map(|&row| event_weights[row as usize])
             .collect();
         normalise(&mut selected);
+        let background = match background {
+            [] => Vec::new(),
+            each => rows.iter().map(|&row| each[row as usize]).collect(),
+        };
         Self {
             y: y.gather(&rows),
             row_numbers: rows,
             event_weights: selected,
+            background,
         }
     }
 
@@ -218,6 +367,7 @@ fn positive_rows(weights: &[f64]) -> Vec<u32> {
 fn split(
     y: Rows,
     event_weights: &[f64],
+    background: &[f32],
     settings: &ParticleSettings,
 ) -> Result<(Observations, Observations)> {
     let rows = positive_rows(event_weights);
@@ -238,7 +388,7 @@ fn split(
     let order = Noise::new(settings.seed, Purpose::HoldOut, 0).permutation(n);
     let select = |places: &[u32]| {
         let rows = places.iter().map(|&place| rows[place as usize]).collect();
-        Observations::select(y, event_weights, rows)
+        Observations::select(y, event_weights, background, rows)
     };
     Ok((select(&order[held_out..]), select(&order[..held_out])))
 }

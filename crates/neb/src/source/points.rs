@@ -1,4 +1,5 @@
-//! A source with a density, fitted to given points by maximum likelihood: loss = −mean_j log q_θ(x_j).
+//! A source with a density, fitted to given points by maximum likelihood: loss = −mean_j w_j log q_θ(x_j), all w_j = 1 unless
+//! they are given.
 
 use super::{Density, Source};
 use crate::train::{self, CheckpointPolicy, Objective, Outcome, TrainConfig, Watch};
@@ -10,6 +11,8 @@ const ROWS_AT_A_TIME: usize = 1024;
 struct PointsObjective<'a> {
     source: &'a mut dyn Source,
     points: Rows<'a>,
+    /// w_j, of mean 1; all 1 if absent.
+    weights: Option<&'a [f32]>,
 }
 
 impl PointsObjective<'_> {
@@ -17,12 +20,18 @@ impl PointsObjective<'_> {
         self.source.density().expect("checked before training")
     }
 
+    fn weight(&self, row: u32) -> f32 {
+        self.weights.map_or(1.0, |weights| weights[row as usize])
+    }
+
     fn mean_log_prob(&self, rows: &[u32]) -> f64 {
         let sums = rows.chunks(ROWS_AT_A_TIME).map(|rows| {
             let x = self.points.gather(rows);
             let mut log = vec![0.0; rows.len()];
             self.density().log_prob(x.view(), &mut log);
-            log.into_iter().map(f64::from).sum::<f64>()
+            let each = log.into_iter().zip(rows);
+            each.map(|(log, &row)| f64::from(log) * f64::from(self.weight(row)))
+                .sum::<f64>()
         });
         sums.sum::<f64>() / rows.len() as f64
     }
@@ -43,7 +52,8 @@ impl Objective for PointsObjective<'_> {
 
     fn loss(&mut self, rows: &[u32], _step: u64, gradient: &mut [f32]) -> Result<f64> {
         gradient.fill(0.0);
-        let weight = vec![-1.0 / rows.len() as f32; rows.len()];
+        let share = -1.0 / rows.len() as f32;
+        let weight: Vec<f32> = rows.iter().map(|&row| share * self.weight(row)).collect();
         let x = self.points.gather(rows);
         let mut dx = Matrix::zeros(x.rows(), x.cols());
         let density = self.density();
@@ -69,10 +79,63 @@ pub fn fit_points(
     checkpoints: Option<&CheckpointPolicy>,
     watch: &mut Watch,
 ) -> Result<Outcome> {
+    fit(source, points, None, config, seed, checkpoints, watch)
+}
+
+/// As [`fit_points`], with weights: point j counts w_j times, the w_j of mean 1.
+///
+/// # Errors
+/// As [`fit_points`]; also weights that are not one per point, negative, not finite, or not of mean 1.
+pub fn fit_weighted_points(
+    source: &mut dyn Source,
+    points: Rows,
+    weights: &[f32],
+    config: &TrainConfig,
+    seed: u64,
+    checkpoints: Option<&CheckpointPolicy>,
+    watch: &mut Watch,
+) -> Result<Outcome> {
+    let usable = |weight: &f32| weight.is_finite() && *weight >= 0.0;
+    let mean = weights.iter().map(|&w| f64::from(w)).sum::<f64>() / points.rows() as f64;
+    let fits = weights.len() == points.rows() && weights.iter().all(usable);
+    if !fits || (mean - 1.0).abs() > 1e-3 {
+        return Err(Error::input(
+            format!(
+                "{} weights of mean {mean} for {} points",
+                weights.len(),
+                points.rows()
+            ),
+            "give one weight per point, none negative, scaled to a mean of 1",
+        ));
+    }
+    fit(
+        source,
+        points,
+        Some(weights),
+        config,
+        seed,
+        checkpoints,
+        watch,
+    )
+}
+
+fn fit(
+    source: &mut dyn Source,
+    points: Rows,
+    weights: Option<&[f32]>,
+    config: &TrainConfig,
+    seed: u64,
+    checkpoints: Option<&CheckpointPolicy>,
+    watch: &mut Watch,
+) -> Result<Outcome> {
     if source.density().is_none() {
         return Err(no_density("a fit to points by maximum likelihood"));
     }
-    let mut objective = PointsObjective { source, points };
+    let mut objective = PointsObjective {
+        source,
+        points,
+        weights,
+    };
     train::train(&mut objective, config, seed, checkpoints, watch)
 }
 

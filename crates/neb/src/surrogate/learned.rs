@@ -103,6 +103,35 @@ impl Surrogate {
         Ok((surrogate, outcome))
     }
 
+    /// The same form and scalings, trained further on other pairs, from where this one is: a fraction of the cost of a new one.
+    ///
+    /// # Errors
+    /// As [`Surrogate::fit`].
+    pub fn trained_further(
+        &self,
+        pairs: Pairs,
+        config: &train::TrainConfig,
+        seed: u64,
+        watch: &mut Watch,
+    ) -> Result<Self> {
+        check_finite(pairs.x, pairs.x_names)?;
+        check_finite(pairs.y, pairs.y_names)?;
+        let noise = self.noise();
+        let body = match &self.body {
+            Body::Flow(neural) => Body::Flow(further(neural, pairs, noise, config, seed, watch)?),
+            Body::Mixture(neural) => {
+                Body::Mixture(further(neural, pairs, noise, config, seed, watch)?)
+            }
+        };
+        Ok(Self {
+            body,
+            model: self.model.clone(),
+            x_names: self.x_names.clone(),
+            y_names: self.y_names.clone(),
+            y_range: self.y_range.clone(),
+        })
+    }
+
     fn untrained(model: &ModelConfig, pairs: &Standardised) -> Self {
         let dims = Dims {
             dx: pairs.x_values.cols(),
@@ -242,6 +271,27 @@ impl Body {
             }
         }
     }
+}
+
+/// A trained density, trained further on other pairs, standardised as the first ones were.
+fn further<M: ConditionalDensity + Clone>(
+    neural: &Neural<M>,
+    pairs: Pairs,
+    noise: Option<super::NoiseScale>,
+    config: &train::TrainConfig,
+    seed: u64,
+    watch: &mut Watch,
+) -> Result<Neural<M>> {
+    let mut neural = neural.clone();
+    let scaled = |rows: Rows, scaling: &Scaling| {
+        Matrix::from_fn(rows.rows(), rows.cols(), |row, d| {
+            (rows.row(row)[d] - scaling.mean[d]) * scaling.inverse[d]
+        })
+    };
+    let (x, y) = (scaled(pairs.x, &neural.x), scaled(pairs.y, &neural.y));
+    let mut objective = PairsObjective::new(&mut neural.model, &y, Some(&x), noise, seed);
+    train::train(&mut objective, config, seed, None, watch)?;
+    Ok(neural)
 }
 
 /// Flows on a head start near the identity; the paper's starts as PyTorch does.

@@ -1,7 +1,7 @@
 //! q(y_i|x_j) for all observations and particles: kept if it fits into memory, else made anew for each pass.
 //!
 //! Rows are stored as exp(log q(y_i|x_j) − shift_i), shift_i the largest of the row. A pass forms
-//! D_i = Σ_j w_j q_ij and Σ_i v_i q_ij / D_i. Sums over j go tile by tile in a fixed order, sums over i
+//! D_i = Σ_j w_j q_ij (with a known background, + β b_i) and Σ_i v_i q_ij / D_i. Sums over j go tile by tile in a fixed order, sums over i
 //! go row by row, so that neither memory limit nor number of threads changes the result.
 
 use std::borrow::Cow;
@@ -38,12 +38,16 @@ pub(super) struct Observations {
     pub(super) row_numbers: Vec<u32>,
     /// v_i, positive; they sum to 1.
     pub(super) event_weights: Vec<f64>,
+    /// log β b(y_i) of a known background; empty without.
+    pub(super) background: Vec<f32>,
 }
 
 /// A range of observations with all particles.
 #[derive(Clone)]
 struct Block {
     shifts: Vec<f32>,
+    /// What the background adds to each row's sum; empty without.
+    background: Vec<f64>,
     /// Rows of observations, columns of particles, one table for each range of particles.
     tiles: Vec<Matrix>,
 }
@@ -100,6 +104,36 @@ impl<'a> LikelihoodTable<'a> {
         Ok((log_marginals, responsibilities))
     }
 
+    /// For each of several weights and event weights, Σ_i v_i q(y_i|x_j) / D_i for each particle.
+    pub(super) fn expectations(
+        &self,
+        weights: &[Vec<f64>],
+        event_weights: &[Vec<f64>],
+    ) -> Result<Vec<Vec<f64>>> {
+        let mut totals: Vec<Vec<f64>> = weights.iter().map(|w| vec![0.0; w.len()]).collect();
+        for (index, rows) in self.block_ranges().enumerate() {
+            let block = self.block(index, rows.clone())?;
+            let each = weights.par_iter().zip(event_weights);
+            each.zip(&mut totals)
+                .for_each(|((weights, event_weights), totals)| {
+                    let sums = block.weighted_sums(weights);
+                    let events = event_weights[rows.clone()].iter().zip(sums);
+                    let factors: Vec<f64> = events
+                        .map(|(&v, sum)| if v > 0.0 { v / sum } else { 0.0 })
+                        .collect();
+                    block.add_columns(&factors, totals);
+                });
+        }
+        Ok(totals)
+    }
+
+    fn block(&self, index: usize, rows: Range<usize>) -> Result<Cow<'_, Block>> {
+        Ok(match self.kept.get(index) {
+            Some(block) => Cow::Borrowed(block),
+            None => Cow::Owned(self.evaluate(rows)?),
+        })
+    }
+
     /// Visits every block in order, with its rows and its D_i (relative to the shifts).
     fn pass(
         &self,
@@ -108,10 +142,7 @@ impl<'a> LikelihoodTable<'a> {
     ) -> Result<Vec<f64>> {
         let mut log_marginals = Vec::with_capacity(self.observations.y.rows());
         for (index, rows) in self.block_ranges().enumerate() {
-            let block = match self.kept.get(index) {
-                Some(block) => Cow::Borrowed(block),
-                None => Cow::Owned(self.evaluate(rows.clone())?),
-            };
+            let block = self.block(index, rows.clone())?;
             let sums = block.weighted_sums(weights);
             for (row, (&sum, &shift)) in rows.clone().zip(sums.iter().zip(&block.shifts)) {
                 if sum.is_nan() {
@@ -154,7 +185,8 @@ impl<'a> LikelihoodTable<'a> {
             .into_par_iter()
             .map(|row| {
                 let of_tiles = tiles.iter().map(|tile| largest(tile.row(row)));
-                of_tiles.fold(f32::NEG_INFINITY, f32::max)
+                let background = self.observations.background.get(rows.start + row);
+                of_tiles.fold(*background.unwrap_or(&f32::NEG_INFINITY), f32::max)
             })
             .collect();
         if let Some(row) = shifts.iter().position(|&shift| shift == f32::NEG_INFINITY) {
@@ -173,12 +205,25 @@ impl<'a> LikelihoodTable<'a> {
                 }
             }
         });
-        Ok(Block { shifts, tiles })
+        let background = match self.observations.background.get(rows) {
+            Some(logs) => {
+                let relative = logs.iter().zip(&shifts);
+                relative
+                    .map(|(log, shift)| f64::from(log - shift).exp())
+                    .collect()
+            }
+            None => Vec::new(),
+        };
+        Ok(Block {
+            shifts,
+            background,
+            tiles,
+        })
     }
 }
 
 impl Block {
-    /// Σ_j w_j e_ij for each row.
+    /// Σ_j w_j e_ij for each row, background included.
     fn weighted_sums(&self, weights: &[f64]) -> Vec<f64> {
         let parts: Vec<Vec<f64>> = self
             .tiles
@@ -190,8 +235,9 @@ impl Block {
                     .collect()
             })
             .collect();
+        let background = |row: usize| self.background.get(row).copied().unwrap_or(0.0);
         (0..self.shifts.len())
-            .map(|row| parts.iter().map(|part| part[row]).sum())
+            .map(|row| parts.iter().map(|part| part[row]).sum::<f64>() + background(row))
             .collect()
     }
 
@@ -236,6 +282,7 @@ mod tests {
             y: Noise::new(31, Purpose::Test, 0).normal(n, 1),
             row_numbers: (0..n as u32).collect(),
             event_weights: vec![1.0 / n as f64; n],
+            background: Vec::new(),
         }
     }
 
