@@ -7,6 +7,7 @@
 //! | `log` | ln x | eᵘ | −ln x |
 //! | `logit` | ln (x − a)/(b − x) | (a + b eᵘ)/(1 + eᵘ) | ln (b − a) − ln (x − a)(b − x) |
 //! | `dequantise` | x + U(−½, ½) | u, rounded (counts below 0 are mirrored) | 0 |
+//! | scores ([`Transforms::scored`]) | Φ⁻¹(F(v)), v one of the others' u | that of v | plus ln du/dv |
 //! | `atom` | x, or U(l, h) where x is the atom | u, or the atom where u is on its side of the gap | 0, or ln (h − l) at the atom |
 //!
 //! The last column is [`Transform::log_jacobian`]. For whole numbers and atoms p(x) is a probability, not a density: the mean of
@@ -35,6 +36,7 @@
 
 mod atom;
 mod detect;
+mod scores;
 #[cfg(test)]
 mod tests;
 mod transform;
@@ -44,6 +46,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Error, Matrix, Noise, Result, Rows};
 pub use atom::Atom;
 pub use detect::Found;
+pub use scores::Scores;
 pub use transform::{Declared, Transform};
 
 /// Draws of u that a probability of whole numbers or atoms is averaged over.
@@ -103,6 +106,21 @@ impl Transforms {
             });
         }
         Ok((Self::new(each), found))
+    }
+
+    /// These transforms, each followed by normal scores: the columns of `u`, which they made, become standard normal.
+    ///
+    /// # Errors
+    /// A column of hardly any different values, by name.
+    pub fn scored(&self, u: Rows, names: &[String]) -> Result<Self> {
+        let each = (0..u.cols()).map(|column| {
+            let values = (0..u.rows()).map(|row| u.row(row)[column]).collect();
+            let name = names.get(column).map_or("?", |name| name);
+            Scores::measure(self.of(column).clone(), values, name).map(Transform::Scores)
+        });
+        Ok(Self {
+            each: each.collect::<Result<_>>()?,
+        })
     }
 
     /// Whether every column is left as it is.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Atom;
+use super::{Atom, Scores};
 use crate::source::{cut, free_coordinate, place};
 use crate::{Error, Result};
 
@@ -32,6 +32,8 @@ pub enum Transform {
     },
     /// One value of positive probability beside a continuous part.
     Atom(Atom),
+    /// One of these, and then normal scores.
+    Scores(Scores),
 }
 
 /// What a user asks for.
@@ -99,12 +101,16 @@ impl Transform {
             Self::Logit { low, high } => format!("logit:{low}:{high}"),
             Self::Dequantise { .. } => "dequantise".to_owned(),
             Self::Atom(atom) => format!("atom:{}", atom.at),
+            Self::Scores(scores) => scores.inner.words(),
         }
     }
 
     /// Whether u is drawn at random, somewhere.
     pub fn is_random(&self) -> bool {
-        matches!(self, Self::Dequantise { .. } | Self::Atom(_))
+        match self {
+            Self::Scores(scores) => scores.inner.is_random(),
+            _ => matches!(self, Self::Dequantise { .. } | Self::Atom(_)),
+        }
     }
 
     /// u of x, with a number drawn evenly between 0 and 1; none where x is not what the transform is for.
@@ -117,6 +123,10 @@ impl Transform {
                 whole.then(|| (x + (uniform - 0.5)).clamp(low, high))
             }
             Self::Atom(atom) => atom.forward(x, uniform),
+            Self::Scores(scores) => {
+                let inner = scores.inner.forward(x, uniform)?;
+                Some(scores.score(inner))
+            }
             Self::Log | Self::Logit { .. } => {
                 let (low, high) = self.edges();
                 (x > low && x < high).then(|| free_coordinate(low, high, x).free as f32)
@@ -132,6 +142,7 @@ impl Transform {
             Self::Dequantise { counts } if *counts && u < -0.5 => (-1.0 - u).round(),
             Self::Dequantise { .. } => u.round(),
             Self::Atom(atom) => atom.inverse(u),
+            Self::Scores(scores) => scores.inner.inverse(scores.value(u)),
             Self::Log | Self::Logit { .. } => {
                 let (low, high) = self.edges();
                 place(low, high, u)
@@ -145,6 +156,7 @@ impl Transform {
             Self::None | Self::Dequantise { .. } => 0.0,
             Self::Atom(atom) if x == atom.at => f64::from(atom.width()).ln(),
             Self::Atom(_) => 0.0,
+            Self::Scores(scores) => scores.inner.log_jacobian(x) + scores.log_slope(x),
             Self::Log | Self::Logit { .. } => {
                 let (low, high) = self.edges();
                 free_coordinate(low, high, cut(low, high, x)).log_slope
@@ -156,6 +168,7 @@ impl Transform {
     pub fn bounds(&self, low: f32, high: f32) -> [f32; 2] {
         match self {
             Self::None => [low, high],
+            Self::Scores(scores) => scores.inner.bounds(low, high).map(|u| scores.score(u)),
             Self::Dequantise { .. } => [low.ceil() - 0.5, high.floor() + 0.5],
             Self::Atom(Atom { at, interval, .. }) => {
                 let inside = (low..=high).contains(at);
@@ -188,6 +201,10 @@ impl Transform {
         match self {
             Self::Atom(Atom { at, continuous, .. }) => {
                 [at.min(continuous[0]), at.max(continuous[1])]
+            }
+            Self::Scores(scores) => {
+                let inner = [scores.value(low), scores.value(high)];
+                scores.inner.user_range(inner)
             }
             _ => [self.inverse(low), self.inverse(high)],
         }
@@ -223,6 +240,7 @@ impl Transform {
                 format!("is not between {low} and {high}"),
                 "give edges that hold every value: logit:LOW:HIGH",
             ),
+            Self::Scores(scores) => return scores.inner.refuse(name, row, x),
             Self::None => (
                 "cannot be used".to_owned(),
                 "report this: it is a defect of neb",

@@ -129,6 +129,7 @@ impl Surrogate {
             x_names: self.x_names.clone(),
             y_names: self.y_names.clone(),
             y_range: self.y_range.clone(),
+            transforms: self.transforms.clone(),
         })
     }
 
