@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Calibrate(Calibrate),
     /// Make one file of pairs of the OmniFold files of a generator
     Omnifold(Omnifold),
+    /// Correct data for a detector: weights on the simulation, a smooth spectrum, histograms with covariance
+    Unfold(Box<Unfold>),
     /// Print the settings a training would use, and where each comes from
     Config(Config),
     /// Print a shell's completion script
@@ -473,6 +475,78 @@ pub(crate) struct Omnifold {
     /// File to write, with x (gen) and y (sim)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
+pub(crate) struct Unfold {
+    /// Simulated events: x as produced and y as reconstructed, row by row; perhaps `weight` and a mask `reconstructed`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pairs: PathBuf,
+    /// The data: y, row by row; perhaps `weight`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) observations: PathBuf,
+    /// Folder to write
+    #[arg(short, long, value_name = "RUN")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) columns: Columns,
+    /// The arrays or columns of the data that are y [default: as in the pairs]
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) observed_y: Option<String>,
+    /// The array or column of the pairs that is the weight of an event; it may be negative
+    #[arg(long, value_name = "NAME")]
+    pub(crate) weight: Option<String>,
+    /// The array or column of the pairs that is 1 where an event was reconstructed, else 0: then its y is not looked at
+    #[arg(long, value_name = "NAME")]
+    pub(crate) reconstructed: Option<String>,
+    /// Simulated events that were not reconstructed: x, perhaps `weight`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) missed: Option<PathBuf>,
+    /// Simulated events that were reconstructed but never produced: y, perhaps `weight`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) fakes: Option<PathBuf>,
+    /// Background: y, perhaps `weight`, which adds up to the events expected in the data
+    #[arg(long, value_name = "FILE")]
+    pub(crate) background: Option<PathBuf>,
+    /// What the data really were, where that is known: x. For scoring after the fit; no part of the fit sees it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) truth: Option<PathBuf>,
+    /// The arrays or columns of the truth that are x [default: as in the pairs]
+    #[arg(long, value_name = "NAMES", requires = "truth")]
+    pub(crate) truth_x: Option<String>,
+    /// Bins of a column of x, as NAME=COUNT:LOW:HIGH [default: 20 between the 0.5 % and 99.5 % points of the simulation]
+    #[arg(long, value_delimiter = ',', value_name = "NAME=N:LOW:HIGH", allow_hyphen_values = true)]
+    pub(crate) bins: Vec<String>,
+    /// Iterations of the weights [default: as many as explain held-out data best]
+    #[arg(long, value_parser = at_least_one)]
+    pub(crate) iterations: Option<usize>,
+    /// Replicas of the data behind the covariance; 0 for none
+    #[arg(long, default_value_t = 20)]
+    pub(crate) replicas: u64,
+    /// Replicas of the simulation, each with a training that starts from the nominal one
+    #[arg(long, default_value_t = 0)]
+    pub(crate) simulation_replicas: u64,
+    /// Repetitions of the training with other seeds
+    #[arg(long, default_value_t = 0)]
+    pub(crate) training_replicas: u64,
+    /// Draws of the smooth source to write
+    #[arg(long, default_value_t = 40_000, value_parser = at_least_one)]
+    pub(crate) draws: usize,
+    /// Components of the surrogate
+    #[arg(long, default_value_t = 8, value_parser = at_least_one)]
+    pub(crate) components: usize,
+    /// Passes of the surrogate over the pairs
+    #[arg(long, default_value_t = 40, value_parser = at_least_one)]
+    pub(crate) epochs: usize,
+    /// Passes of the smooth source over the weighted simulation
+    #[arg(long, default_value_t = 25, value_parser = at_least_one)]
+    pub(crate) smooth_epochs: usize,
+    /// Megabytes for the table of likelihoods; it is computed anew in each iteration where it does not fit
+    #[arg(long, default_value_t = 1500, value_parser = at_least_one)]
+    pub(crate) memory: usize,
+    /// Columns that models are to see otherwise: none, log, logit, dequantise, atom [default: whole numbers and atoms are found]
+    #[arg(long, value_name = "NAME=KIND,...", allow_hyphen_values = true)]
+    pub(crate) transform: Option<String>,
+    /// Go on with a run that was stopped: the same command with this flag; finished replicas are not run again
+    #[arg(long)]
+    pub(crate) resume: bool,
 }
 
 #[derive(Debug, clap::Args)]

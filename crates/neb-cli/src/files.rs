@@ -33,6 +33,10 @@ pub(crate) enum Address {
     PairsY,
     /// Observations.
     Observations,
+    /// Fakes.
+    Fakes,
+    /// Background.
+    Background,
     /// x, in one of the draws behind a probability.
     DrawX(u64),
     /// y, likewise.
@@ -46,6 +50,8 @@ impl Address {
             Self::PairsX => 0,
             Self::PairsY => 1,
             Self::Observations => 2,
+            Self::Fakes => 3,
+            Self::Background => 4,
             Self::DrawX(draw) => (1 << 32) + 2 * draw,
             Self::DrawY(draw) => (1 << 32) + 2 * draw + 1,
         };
@@ -147,6 +153,13 @@ impl PairsFile {
         })
     }
 
+    /// The same file with other rows: of x those of events that are in another file too, of y those that were reconstructed.
+    pub(crate) fn with_rows(mut self, x: Matrix, y: Matrix) -> Self {
+        self.x.values = x;
+        self.y.values = y;
+        self
+    }
+
     /// As the library takes them.
     pub(crate) fn pairs(&self) -> Pairs<'_> {
         Pairs {
@@ -182,6 +195,32 @@ pub(crate) fn read_weighted(
     let group = Group::new(data.group(&selection("x", x))?);
     let weights = read_weights(&data, weight, group.values.rows())?;
     Ok((group, weights))
+}
+
+/// Reads a mask of 0 and 1, one entry per row; none where the file has none by its usual name and none was named.
+pub(crate) fn read_mask(
+    path: &Path,
+    role: &str,
+    name: Option<&str>,
+    rows: usize,
+) -> Result<Option<Vec<bool>>> {
+    let Some(table) = Dataset::open(path)?.optional_group(&selection(role, name))? else {
+        return Ok(None);
+    };
+    let values = table.into_values();
+    let refuse = |what: String| {
+        Failure::input(
+            format!("{}: mask `{}`: {what}", path.display(), name.unwrap_or(role)),
+            "give 1 (yes) or 0 (no) for every row, in one column",
+        )
+    };
+    if values.len() != rows {
+        return Err(refuse(format!("{} entries for {rows} rows", values.len())));
+    }
+    if let Some(row) = values.iter().position(|&v| v != 0.0 && v != 1.0) {
+        return Err(refuse(format!("row {row} is {}", values[row])));
+    }
+    Ok(Some(values.into_iter().map(|v| v == 1.0).collect()))
 }
 
 /// Reads one weight per row; none where the file has none and none were named.

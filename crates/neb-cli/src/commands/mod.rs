@@ -18,6 +18,7 @@ mod stage2;
 mod summary;
 mod surrogate;
 mod training;
+mod unfold;
 
 use anyhow::{Context, Result};
 use clap::CommandFactory;
@@ -80,6 +81,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         Command::Posterior(args) => posterior::run(&args, session),
         Command::Calibrate(args) => calibrate::run(&args, session),
         Command::Omnifold(args) => omnifold::run(&args, session),
+        Command::Unfold(args) => unfold::run(&args, session),
         Command::Config(args) => config::run(&args, session),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -1,0 +1,114 @@
+//! `summary.json` of an unfolding, and the same in words.
+
+use std::path::Path;
+
+use neb::unfold::{Unfolding, effective_events};
+use serde::Serialize;
+
+use super::bottom_line::BottomLine;
+use super::input::Input;
+use crate::args;
+
+/// What was unfolded, and how far to trust it.
+#[derive(Serialize)]
+pub(super) struct Summary {
+    simulated: usize,
+    reconstructed: usize,
+    data: usize,
+    /// Effective numbers of events (Σ w)² / Σ w²: of the data, of the simulation, and of the weighted simulation.
+    effective_data: f64,
+    effective_simulation: f64,
+    effective_weighted: f64,
+    /// Number of events produced, corrected for efficiency and background.
+    produced: f64,
+    /// Share of the data that is signal.
+    signal: f64,
+    /// Mean efficiency of the unfolded spectrum.
+    efficiency: f64,
+    /// Negative weights of the simulation.
+    negative_weights: usize,
+    /// Held-out log q(y|x) of the surrogate.
+    surrogate_held_out: f64,
+    iterations: usize,
+    /// Log-likelihood of fitted and held-out data, iteration by iteration.
+    history: Vec<(f64, Option<f64>)>,
+    /// Whether refining the smooth source helped, by how much each held-out event gained, and the error of that.
+    refined: bool,
+    refinement: [Option<f64>; 2],
+    outside: Option<String>,
+    bottom_line: BottomLine,
+    replicas: [u64; 3],
+    nominal_seconds: f64,
+    seed: u64,
+}
+
+impl Summary {
+    pub(super) fn new(
+        args: &args::Unfold,
+        input: &Input,
+        unfolding: &Unfolding,
+        bottom_line: BottomLine,
+        (nominal_seconds, seed): (f64, u64),
+    ) -> Self {
+        let events = &input.events;
+        let efficiencies = unfolding.folding.efficiencies(events.produced.view());
+        let shares = unfolding.particles.weights.iter().zip(&efficiencies);
+        let finite = |value: f64| value.is_finite().then_some(value);
+        Self {
+            simulated: events.produced.rows(),
+            reconstructed: events.matched.rows(),
+            data: events.data.rows(),
+            effective_data: effective_events(&events.data_weights),
+            effective_simulation: effective_events(&events.produced_weights),
+            effective_weighted: unfolding.effective_events(),
+            produced: unfolding.produced,
+            signal: unfolding.particles.signal,
+            efficiency: shares.map(|(share, &e)| share * f64::from(e)).sum(),
+            negative_weights: events.produced_weights.iter().filter(|w| **w < 0.0).count(),
+            surrogate_held_out: unfolding.folding.report.best().held_out,
+            iterations: unfolding.particles.iteration,
+            history: unfolding
+                .history()
+                .iter()
+                .map(|step| (step.train, step.held_out))
+                .collect(),
+            refined: unfolding.smooth.refined,
+            refinement: [finite(unfolding.smooth.gain.0), finite(unfolding.smooth.gain.1)],
+            outside: input.outside.clone(),
+            bottom_line,
+            replicas: [args.replicas, args.simulation_replicas, args.training_replicas],
+            nominal_seconds,
+            seed,
+        }
+    }
+
+    pub(super) fn text(&self, output: &Path) -> String {
+        let bottom = &self.bottom_line;
+        let mut text = format!(
+            "{}: {:.1} events produced, from {} of data ({:.1} % signal, mean efficiency {:.3})\n\
+             {} iterations; {:.0} effective events of {} simulated, {:.0} of data\n\
+             bottom line: folded result against data, AUC {:.4} ± {:.4} (before unfolding {:.4})\n",
+            output.display(),
+            self.produced,
+            self.data,
+            100.0 * self.signal,
+            self.efficiency,
+            self.iterations,
+            self.effective_weighted,
+            self.simulated,
+            self.effective_data,
+            bottom.auc.value,
+            bottom.auc.standard_error,
+            bottom.auc_before.value,
+        );
+        for (name, square, bins) in &bottom.chi_squares {
+            text.push_str(&format!("  {name:<12} chi2/ndf {square:.1}/{bins}\n"));
+        }
+        text.push_str(&format!(
+            "smooth source: refinement {}; nominal fit {:.0} s\n",
+            if self.refined { "kept" } else { "not kept" },
+            self.nominal_seconds
+        ));
+        text
+    }
+}
