@@ -18,13 +18,13 @@ use neb::source::FlowFit;
 use neb::source::particles::ParticleSettings;
 use neb::surrogate::{CandidateConfig, ModelConfig, SurrogateConfig};
 use neb::train::TrainConfig;
-use neb::unfold::{Refit, SmoothConfig, UnfoldConfig, UnfoldOptions, unfold};
+use neb::unfold::{Refit, SmoothConfig, UnfoldConfig, UnfoldOptions, trust_checks, unfold};
 use neb_data::{Array, Submission};
 
 use self::input::Input;
 use self::replicas::Maker;
 use self::spectra::{Binned, Material};
-use self::summary::Summary;
+use self::summary::{Found, Summary};
 use super::{Session, climbing};
 use crate::args;
 use crate::failure::Failure;
@@ -114,7 +114,11 @@ pub(crate) fn run(args: &args::Unfold, session: Session) -> Result<()> {
     let (x, y) = (&input.x_transforms, &input.y_transforms);
     neb::source::save_source(&unfolding.smooth.source, &input.x_names, x, &run.path(SOURCE))?;
     let bottom_line = bottom_line::test(&input, &unfolding.weights, seed)?;
-    let summary = Summary::new(args, &input, &unfolding, bottom_line, (nominal_seconds, seed));
+    let refit = (unfolding.particles.iteration, config.particles.memory_limit);
+    let (events, names) = (&input.events, &input.x_names);
+    let trust = trust_checks(events, &unfolding.folding, names, refit, seed)?;
+    let found = Found { bottom_line, trust };
+    let summary = Summary::new(args, &input, &unfolding, found, (nominal_seconds, seed));
     run.write(SUMMARY, &serde_json::to_string_pretty(&summary)?)?;
     let surrogate = unfolding.folding.surrogate;
     unfolding.folding.surrogate = surrogate.with_transforms(x.clone(), y.clone());

@@ -20,6 +20,7 @@ fn help_names_every_command_and_every_option_all_share() {
         "surrogate",
         "log-prob",
         "sample",
+        "unfold",
         "config",
         "completions",
         "--seed",

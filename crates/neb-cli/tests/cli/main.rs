@@ -12,3 +12,4 @@ mod stage2;
 mod stage2_refused;
 mod stage2_single;
 mod transforms;
+mod unfold;

@@ -90,17 +90,18 @@ impl Folding {
         options: &mut UnfoldOptions,
     ) -> Result<Self> {
         events.check()?;
+        // What the data can contradict comes before what takes long.
+        let background = Contamination::fit(events, options.y_names, options.seed)?;
+        let efficiency = learn_efficiency(events, options.seed)?;
+        let x = events.produced.view();
+        let start = positive_weights(x, &events.produced_weights, options.seed)?;
         let (surrogate, report) = learn_surrogate(events, config, options)?;
         Ok(Self {
-            efficiency: learn_efficiency(events, options.seed)?,
-            background: Contamination::fit(events, options.y_names, options.seed)?,
-            start: positive_weights(
-                events.produced.view(),
-                &events.produced_weights,
-                options.seed,
-            )?,
             surrogate,
             report,
+            efficiency,
+            background,
+            start,
         })
     }
 

@@ -2,12 +2,19 @@
 
 use std::path::Path;
 
-use neb::unfold::{Unfolding, effective_events};
+use neb::unfold::{Recovered, TrustChecks, Unfolding, effective_events};
 use serde::Serialize;
 
 use super::bottom_line::BottomLine;
 use super::input::Input;
 use crate::args;
+
+/// What the trust checks found.
+#[derive(Serialize)]
+pub(super) struct Found {
+    pub(super) bottom_line: BottomLine,
+    pub(super) trust: TrustChecks,
+}
 
 /// What was unfolded, and how far to trust it.
 #[derive(Serialize)]
@@ -36,7 +43,8 @@ pub(super) struct Summary {
     refined: bool,
     refinement: [Option<f64>; 2],
     outside: Option<String>,
-    bottom_line: BottomLine,
+    #[serde(flatten)]
+    found: Found,
     replicas: [u64; 3],
     nominal_seconds: f64,
     seed: u64,
@@ -47,7 +55,7 @@ impl Summary {
         args: &args::Unfold,
         input: &Input,
         unfolding: &Unfolding,
-        bottom_line: BottomLine,
+        found: Found,
         (nominal_seconds, seed): (f64, u64),
     ) -> Self {
         let events = &input.events;
@@ -75,7 +83,7 @@ impl Summary {
             refined: unfolding.smooth.refined,
             refinement: [finite(unfolding.smooth.gain.0), finite(unfolding.smooth.gain.1)],
             outside: input.outside.clone(),
-            bottom_line,
+            found,
             replicas: [args.replicas, args.simulation_replicas, args.training_replicas],
             nominal_seconds,
             seed,
@@ -83,7 +91,7 @@ impl Summary {
     }
 
     pub(super) fn text(&self, output: &Path) -> String {
-        let bottom = &self.bottom_line;
+        let bottom = &self.found.bottom_line;
         let mut text = format!(
             "{}: {:.1} events produced, from {} of data ({:.1} % signal, mean efficiency {:.3})\n\
              {} iterations; {:.0} effective events of {} simulated, {:.0} of data\n\
@@ -103,6 +111,17 @@ impl Summary {
         );
         for (name, square, bins) in &bottom.chi_squares {
             text.push_str(&format!("  {name:<12} chi2/ndf {square:.1}/{bins}\n"));
+        }
+        let checks = [("closure", &self.found.trust.closure), ("stress", &self.found.trust.stress)];
+        for (name, columns) in checks {
+            let square: f64 = columns.iter().map(|column| column.chi_square).sum();
+            let bins: usize = columns.iter().map(|column| column.bins).sum();
+            let most = |of: fn(&Recovered) -> f64| columns.iter().map(of).fold(0.0, f64::max);
+            text.push_str(&format!(
+                "{name}: chi2/ndf {square:.1}/{bins}, largest deviation {:.1} % of a shift of up to {:.1} %\n",
+                100.0 * most(|column| column.rest),
+                100.0 * most(|column| column.shift)
+            ));
         }
         text.push_str(&format!(
             "smooth source: refinement {}; nominal fit {:.0} s\n",
