@@ -475,6 +475,9 @@ pub(crate) struct Omnifold {
     /// File to write, with x (gen) and y (sim)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct Unfold {
     /// Simulated events: x as produced and y as reconstructed, row by row; perhaps `weight` and a mask `reconstructed`
     #[arg(long, value_name = "FILE")]
@@ -512,7 +515,12 @@ pub(crate) struct Unfold {
     #[arg(long, value_name = "NAMES", requires = "truth")]
     pub(crate) truth_x: Option<String>,
     /// Bins of a column of x, as NAME=COUNT:LOW:HIGH [default: 20 between the 0.5 % and 99.5 % points of the simulation]
-    #[arg(long, value_delimiter = ',', value_name = "NAME=N:LOW:HIGH", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAME=N:LOW:HIGH",
+        allow_hyphen_values = true
+    )]
     pub(crate) bins: Vec<String>,
     /// Iterations of the weights [default: as many as explain held-out data best]
     #[arg(long, value_parser = at_least_one)]

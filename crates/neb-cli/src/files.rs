@@ -210,7 +210,11 @@ pub(crate) fn read_mask(
     let values = table.into_values();
     let refuse = |what: String| {
         Failure::input(
-            format!("{}: mask `{}`: {what}", path.display(), name.unwrap_or(role)),
+            format!(
+                "{}: mask `{}`: {what}",
+                path.display(),
+                name.unwrap_or(role)
+            ),
             "give 1 (yes) or 0 (no) for every row, in one column",
         )
     };

@@ -97,7 +97,9 @@ pub(crate) fn run(args: &args::Unfold, session: Session) -> Result<()> {
     };
     bar.finish();
 
-    let draws = input.x_transforms.inverse(unfolding.sample(args.draws, seed));
+    let draws = input
+        .x_transforms
+        .inverse(unfolding.sample(args.draws, seed));
     let material = Material {
         input: &input,
         weights: &unfolding.weights,
@@ -112,7 +114,12 @@ pub(crate) fn run(args: &args::Unfold, session: Session) -> Result<()> {
     write_arrays(&run, &input, &unfolding.weights, &draws)?;
     write_spectra(&run, &binned)?;
     let (x, y) = (&input.x_transforms, &input.y_transforms);
-    neb::source::save_source(&unfolding.smooth.source, &input.x_names, x, &run.path(SOURCE))?;
+    neb::source::save_source(
+        &unfolding.smooth.source,
+        &input.x_names,
+        x,
+        &run.path(SOURCE),
+    )?;
     let bottom_line = bottom_line::test(&input, &unfolding.weights, seed)?;
     let refit = (unfolding.particles.iteration, config.particles.memory_limit);
     let (events, names) = (&input.events, &input.x_names);
@@ -149,7 +156,10 @@ fn check_target(args: &args::Unfold) -> Result<()> {
     }
     if args.resume && !partial.exists() {
         return Err(Failure::input(
-            format!("{}: there is no unfinished run to resume", partial.display()),
+            format!(
+                "{}: there is no unfinished run to resume",
+                partial.display()
+            ),
             "leave --resume out",
         ));
     }

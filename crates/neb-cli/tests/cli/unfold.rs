@@ -6,7 +6,8 @@ use neb_data::Array;
 use crate::folder::{Folder, read};
 
 /// Settings that unfold in a second or two.
-const SMALL: &str = "--epochs 4 --components 1 --smooth-epochs 2 --replicas 3 --draws 500 --bins x=8:-3:3";
+const SMALL: &str =
+    "--epochs 4 --components 1 --smooth-epochs 2 --replicas 3 --draws 500 --bins x=8:-3:3";
 
 /// Writes columns of numbers.
 fn write(folder: &Folder, name: &str, columns: &[(&str, &[f32])]) {
@@ -29,7 +30,9 @@ fn draw(rows: usize, mean: f32, step: u64) -> Drawn {
     let (normal, uniform) = (noise.normal(rows, 2), noise.uniform(rows, 1));
     let x: Vec<f32> = (0..rows).map(|row| mean + normal.row(row)[0]).collect();
     Drawn {
-        y: (0..rows).map(|row| x[row] + 0.5 * normal.row(row)[1]).collect(),
+        y: (0..rows)
+            .map(|row| x[row] + 0.5 * normal.row(row)[1])
+            .collect(),
         seen: (0..rows)
             .map(|row| f32::from(x[row] > 0.0 || uniform.row(row)[0] < 0.5))
             .collect(),
@@ -40,7 +43,9 @@ fn draw(rows: usize, mean: f32, step: u64) -> Drawn {
 /// Simulation with a mask, data with background, and the truth of the data.
 fn files(folder: &Folder) {
     let simulated = draw(1500, 0.0, 1);
-    let weights: Vec<f32> = (0..1500).map(|row| if row % 9 == 0 { -0.5 } else { 1.0 }).collect();
+    let weights: Vec<f32> = (0..1500)
+        .map(|row| if row % 9 == 0 { -0.5 } else { 1.0 })
+        .collect();
     write(
         folder,
         "pairs.npz",
@@ -78,12 +83,21 @@ fn the_truth_cannot_reach_the_fit() {
     let folder = Folder::new();
     files(&folder);
     let text = folder.succeed(&format!("{UNFOLD} {SMALL} --truth truth.npz -o run"));
-    for word in ["events produced", "bottom line", "closure", "stress", "against the truth"] {
+    for word in [
+        "events produced",
+        "bottom line",
+        "closure",
+        "stress",
+        "against the truth",
+    ] {
         assert!(text.contains(word), "no `{word}` in {text}");
     }
     let weights = read(&folder.path("run/weights.npz"), "weight");
     assert_eq!((weights.rows(), weights.cols()), (1500, 1));
-    assert!(weights.values()[0] < 0.0, "a negative weight stays negative");
+    assert!(
+        weights.values()[0] < 0.0,
+        "a negative weight stays negative"
+    );
     assert_eq!(read(&folder.path("run/samples.npz"), "x").rows(), 500);
 
     let again = folder.neb(&format!("{UNFOLD} {SMALL} -o again"));
@@ -95,10 +109,22 @@ fn the_truth_cannot_reach_the_fit() {
         SMALL.replace("-3:3", "-1000:3")
     ));
     assert_eq!(poisoned.code, Some(0), "{poisoned:?}");
-    for name in ["weights.npz", "samples.npz", "source.safetensors", "surrogate.safetensors", "replicas/data-002.npz"] {
+    for name in [
+        "weights.npz",
+        "samples.npz",
+        "source.safetensors",
+        "surrogate.safetensors",
+        "replicas/data-002.npz",
+    ] {
         let nominal = folder.bytes(&format!("run/{name}"));
-        assert!(nominal == folder.bytes(&format!("again/{name}")), "{name} without truth");
-        assert!(nominal == folder.bytes(&format!("poisoned/{name}")), "{name} with poison");
+        assert!(
+            nominal == folder.bytes(&format!("again/{name}")),
+            "{name} without truth"
+        );
+        assert!(
+            nominal == folder.bytes(&format!("poisoned/{name}")),
+            "{name} with poison"
+        );
     }
     assert!(folder.bytes("run/spectra/x.npz") == folder.bytes("again/spectra/x.npz"));
 }
@@ -112,14 +138,29 @@ fn bad_input_is_refused_and_nothing_is_lost() {
     };
     refused("--bins z=3:0:1", &["`z` is no column of x"]);
     refused("--bins x=3:50:60", &["lies outside"]);
-    refused("--reconstructed weight", &["mask `weight`", "row 0 is -0.5"]);
+    refused(
+        "--reconstructed weight",
+        &["mask `weight`", "row 0 is -0.5"],
+    );
     let heavy = vec![50.0; 200];
     let y = read(&folder.path("background.npz"), "y");
-    write(&folder, "background.npz", &[("y", y.values()), ("weight", &heavy)]);
+    write(
+        &folder,
+        "background.npz",
+        &[("y", y.values()), ("weight", &heavy)],
+    );
     refused("", &["background weighs 10000"]);
     let narrow: Vec<f32> = y.values().iter().map(|y| 2.9 + 0.01 * y).collect();
-    write(&folder, "background.npz", &[("y", &narrow), ("weight", &[1.0; 200])]);
+    write(
+        &folder,
+        "background.npz",
+        &[("y", &narrow), ("weight", &[1.0; 200])],
+    );
     refused("", &["column `y`", "background and fakes weigh"]);
-    write(&folder, "background.npz", &[("y", y.values()), ("weight", &[0.0; 200])]);
+    write(
+        &folder,
+        "background.npz",
+        &[("y", y.values()), ("weight", &[0.0; 200])],
+    );
     refused("", &["add up to 0"]);
 }

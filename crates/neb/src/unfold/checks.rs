@@ -75,10 +75,15 @@ pub fn trust_checks(
         .take(MOST)
         .collect();
     let x = events.produced.view().gather(&others);
-    let start: Vec<f32> = others.iter().map(|&row| folding.start[row as usize]).collect();
+    let start: Vec<f32> = others
+        .iter()
+        .map(|&row| folding.start[row as usize])
+        .collect();
     let tilt = Tilt::of(events.produced.view());
     let weights_of = |rows: &[u32]| -> Vec<f32> {
-        rows.iter().map(|&row| folding.start[row as usize]).collect()
+        rows.iter()
+            .map(|&row| folding.start[row as usize])
+            .collect()
     };
     let own: Vec<u32> = even.iter().map(|&at| rows[at]).collect();
     let pseudo_weights = weights_of(&own);
@@ -89,7 +94,9 @@ pub fn trust_checks(
     };
     let check = |tilted: bool| -> Result<Vec<Recovered>> {
         let factor = |x: Rows, row: usize| if tilted { tilt.at(x.row(row)[0]) } else { 1.0 };
-        let nominal: Vec<f32> = (0..y.rows()).map(|row| factor(pseudo_x.view(), row)).collect();
+        let nominal: Vec<f32> = (0..y.rows())
+            .map(|row| factor(pseudo_x.view(), row))
+            .collect();
         let mut factors = vec![nominal.clone()];
         factors.extend((0..REPLICAS).map(|number| {
             let counts = multiplicities(Repeated::Data, y.rows(), seed, 1 << 20 | number);
@@ -100,7 +107,13 @@ pub fn trust_checks(
             weights: Some(&pseudo_weights),
             background: None,
         };
-        let fitted = fit_replicas(&*folding.likelihood(), observed, &factors, x.view(), settings)?;
+        let fitted = fit_replicas(
+            &*folding.likelihood(),
+            observed,
+            &factors,
+            x.view(),
+            settings,
+        )?;
         let shares: Vec<Vec<f32>> = fitted
             .into_iter()
             .map(|replica| replica.weights.iter().map(|&w| w as f32).collect())
@@ -154,7 +167,9 @@ fn recovered(
     let mut values: Vec<f32> = (0..x.rows()).map(|row| x.row(row)[column]).collect();
     values.sort_unstable_by(f32::total_cmp);
     let last = values.len() - 1;
-    let mut edges: Vec<f64> = (0..=BINS).map(|bin| f64::from(values[bin * last / BINS])).collect();
+    let mut edges: Vec<f64> = (0..=BINS)
+        .map(|bin| f64::from(values[bin * last / BINS]))
+        .collect();
     edges.dedup();
     let axes = [Binning::new(edges)?];
     let spectrum = |weights: &[f32]| -> Result<Vec<f64>> {
@@ -164,7 +179,11 @@ fn recovered(
     };
     let (exact, before) = (spectrum(expected)?, spectrum(start)?);
     let ratio = |spectrum: Vec<f64>| -> Vec<f64> {
-        spectrum.iter().zip(&exact).map(|(found, exact)| found / exact).collect()
+        spectrum
+            .iter()
+            .zip(&exact)
+            .map(|(found, exact)| found / exact)
+            .collect()
     };
     let all: Vec<Vec<f64>> = shares
         .iter()
@@ -172,11 +191,16 @@ fn recovered(
         .collect::<Result<_>>()?;
     let ratios = all[0].clone();
     let errors = Covariance::of_replicas(&all[1..])?.errors();
-    let pulls = ratios.iter().zip(&errors).filter(|(_, error)| **error > 0.0);
+    let pulls = ratios
+        .iter()
+        .zip(&errors)
+        .filter(|(_, error)| **error > 0.0);
     let largest = |values: &[f64]| values.iter().fold(0.0, |a: f64, b| a.max((b - 1.0).abs()));
     Ok(Recovered {
         name: name.to_owned(),
-        chi_square: pulls.map(|(ratio, error)| ((ratio - 1.0) / error).powi(2)).sum(),
+        chi_square: pulls
+            .map(|(ratio, error)| ((ratio - 1.0) / error).powi(2))
+            .sum(),
         bins: ratios.len(),
         shift: largest(&ratio(before)),
         rest: largest(&ratios),

@@ -10,7 +10,9 @@
 //! ([`data_replicas`], [`simulation_replica`], [`training_replica`]) give the uncertainties of whatever is computed from the
 //! weights.
 //!
-//! **Binned tools** every collider physicist knows: weighted histograms with explicit under- and overflow ([`Histogram`]).
+//! **Binned tools** every collider physicist knows: weighted histograms with explicit under- and overflow ([`Histogram`]),
+//! backgrounds taken off them ([`subtract_background`]), iterative Bayesian unfolding ([`Ibu`]), covariances of spectra
+//! ([`Covariance`]) and the distance of two spectra ([`triangular`]).
 
 mod background;
 mod checks;

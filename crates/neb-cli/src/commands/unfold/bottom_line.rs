@@ -28,11 +28,9 @@ pub(super) fn test(input: &Input, weights: &[f32], seed: u64) -> Result<BottomLi
         folded(input, &input.events.produced_weights),
     );
     let data = Sample::weighted(input.data.view(), &input.events.data_weights);
-    let auc = |(rows, weights): &(Matrix, Vec<f32>)| separation(
-        Sample::weighted(rows.view(), weights),
-        data,
-        seed,
-    );
+    let auc = |(rows, weights): &(Matrix, Vec<f32>)| {
+        separation(Sample::weighted(rows.view(), weights), data, seed)
+    };
     let chi_squares = input.y_names.iter().enumerate().map(|(number, name)| {
         let observed = Column::of(data, number);
         let edges = Histogram::edges_for(&observed);

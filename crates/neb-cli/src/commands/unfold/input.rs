@@ -29,8 +29,6 @@ pub(super) struct Input {
     pub(super) y_names: Vec<String>,
     pub(super) x_transforms: Transforms,
     pub(super) y_transforms: Transforms,
-    /// Rows of the pairs' file; the rows of `x` after them are those of the missed events.
-    pub(super) pairs: usize,
     /// Observations outside the range of the simulation, in words.
     pub(super) outside: Option<String>,
 }
@@ -96,7 +94,14 @@ impl Input {
         let (background, background_weights) = background.unwrap_or_else(empty);
         let (fakes, background) = (fakes.values, background.values);
         let events = Events {
-            produced: forward(&x_transforms, &x, &x_names, Address::PairsX, seed, &args.pairs)?,
+            produced: forward(
+                &x_transforms,
+                &x,
+                &x_names,
+                Address::PairsX,
+                seed,
+                &args.pairs,
+            )?,
             produced_weights: weights,
             reconstructed,
             matched: to_y(&matched, Address::PairsY, &args.pairs)?,
@@ -127,7 +132,6 @@ impl Input {
             y_names,
             x_transforms,
             y_transforms,
-            pairs: rows,
             outside,
         })
     }

@@ -84,6 +84,8 @@ impl Maker<'_> {
             );
             Ok(values)
         };
-        (0..count).map(|number| one(&self.file(what, number))).collect()
+        (0..count)
+            .map(|number| one(&self.file(what, number)))
+            .collect()
     }
 }

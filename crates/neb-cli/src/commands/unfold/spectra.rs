@@ -35,7 +35,10 @@ pub(super) fn binnings(asked: &[String], input: &Input) -> Result<Vec<Binning>> 
             .ok_or_else(|| refuse("there is no `=`".to_owned()))?;
         let place = input.x_names.iter().position(|own| own == name.trim());
         let place = place.ok_or_else(|| refuse(format!("`{name}` is no column of x")))?;
-        let numbers: Option<Vec<f64>> = rest.split(':').map(|part| part.trim().parse().ok()).collect();
+        let numbers: Option<Vec<f64>> = rest
+            .split(':')
+            .map(|part| part.trim().parse().ok())
+            .collect();
         let numbers = numbers.unwrap_or_default();
         let [count, low, high] = numbers[..] else {
             return Err(refuse("three numbers are needed".to_owned()));
@@ -162,7 +165,9 @@ impl Material<'_> {
         let scale = |histogram: &Histogram| {
             let total = histogram.total();
             let values = histogram.inside().into_iter();
-            values.map(|v| v * self.produced / total).collect::<Vec<f64>>()
+            values
+                .map(|v| v * self.produced / total)
+                .collect::<Vec<f64>>()
         };
         let series = |name: &str, values: Vec<f64>| Series {
             name: name.to_owned(),
@@ -233,14 +238,17 @@ fn baselines(
     let truth_cells = data.cells_of(input.x.view(), &[place])?;
     let seen_cells = data.cells_of(input.matched.view(), &[seen])?;
     let mut next = seen_cells.into_iter();
-    let produced = truth_cells.iter().enumerate().map(|(row, &truth)| SimulatedEvent {
-        truth: Some(truth),
-        seen: match events.reconstructed[row] {
-            true => next.next(),
-            false => None,
-        },
-        weight: f64::from(events.produced_weights[row]),
-    });
+    let produced = truth_cells
+        .iter()
+        .enumerate()
+        .map(|(row, &truth)| SimulatedEvent {
+            truth: Some(truth),
+            seen: match events.reconstructed[row] {
+                true => next.next(),
+                false => None,
+            },
+            weight: f64::from(events.produced_weights[row]),
+        });
     let mut simulated: Vec<SimulatedEvent> = produced.collect();
     if input.fakes.rows() > 0 {
         let cells = data.cells_of(input.fakes.view(), &[seen])?;
@@ -258,7 +266,9 @@ fn baselines(
         ..Ibu::default()
     };
     let unfolded = ibu.unfold(&response, cleaned.sums(), cleaned.squares())?;
-    let covariance = unfolded.covariance.unwrap_or_else(|| Covariance::zeros(cells));
+    let covariance = unfolded
+        .covariance
+        .unwrap_or_else(|| Covariance::zeros(cells));
     let inner = data.inner_cells();
     let squares = covariance.errors().iter().map(|e| e * e).collect();
     let histogram = data.with_contents(unfolded.spectrum, squares);

@@ -81,10 +81,17 @@ impl Summary {
                 .map(|step| (step.train, step.held_out))
                 .collect(),
             refined: unfolding.smooth.refined,
-            refinement: [finite(unfolding.smooth.gain.0), finite(unfolding.smooth.gain.1)],
+            refinement: [
+                finite(unfolding.smooth.gain.0),
+                finite(unfolding.smooth.gain.1),
+            ],
             outside: input.outside.clone(),
             found,
-            replicas: [args.replicas, args.simulation_replicas, args.training_replicas],
+            replicas: [
+                args.replicas,
+                args.simulation_replicas,
+                args.training_replicas,
+            ],
             nominal_seconds,
             seed,
         }
@@ -112,7 +119,10 @@ impl Summary {
         for (name, square, bins) in &bottom.chi_squares {
             text.push_str(&format!("  {name:<12} chi2/ndf {square:.1}/{bins}\n"));
         }
-        let checks = [("closure", &self.found.trust.closure), ("stress", &self.found.trust.stress)];
+        let checks = [
+            ("closure", &self.found.trust.closure),
+            ("stress", &self.found.trust.stress),
+        ];
         for (name, columns) in checks {
             let square: f64 = columns.iter().map(|column| column.chi_square).sum();
             let bins: usize = columns.iter().map(|column| column.bins).sum();
