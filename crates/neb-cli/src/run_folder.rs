@@ -219,9 +219,13 @@ impl PartialRun {
     }
 
     /// The failure when a run ended early. What was computed is kept, unless the data were refused.
-    pub(crate) fn stopped(mut self, error: neb::Error) -> anyhow::Error {
-        let shown = self.target.display();
-        let again = format!("neb fit --resume {shown}");
+    pub(crate) fn stopped(self, error: neb::Error) -> anyhow::Error {
+        let again = format!("neb fit --resume {}", self.target.display());
+        self.stopped_with(error, &again)
+    }
+
+    /// The same with the words of the command that goes on.
+    pub(crate) fn stopped_with(mut self, error: neb::Error, again: &str) -> anyhow::Error {
         match error {
             neb::Error::Cancelled { .. } => {
                 let kept = self.partial.take().unwrap_or_default();

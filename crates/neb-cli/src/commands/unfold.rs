@@ -30,7 +30,7 @@ use crate::args;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::TrainingBar;
-use crate::run_folder::{PartialRun, SOURCE, SUMMARY, SURROGATE, partial_of};
+use crate::run_folder::{self, PartialRun, SOURCE, SUMMARY, SURROGATE, partial_of};
 
 /// Weight of every simulated event: the rows of the pairs, then those of the missed events.
 const WEIGHTS: &str = "weights.npz";
@@ -43,12 +43,15 @@ const SPECTRA: &str = "spectra";
 const HEPDATA: &str = "hepdata";
 const REPLICAS: &str = "replicas";
 
+/// How a run that was stopped goes on.
+const AGAIN: &str = "the same command with --resume";
+
 /// Time between two checkpoints.
 const CHECKPOINT: Duration = Duration::from_secs(30);
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Unfold, session: Session) -> Result<()> {
-    check_target(args)?;
+    check_target(args, session.force)?;
     let input = Input::read(args, session)?;
     climbing::warn(input.outside.as_slice(), session);
     let bins = spectra::binnings(&args.bins, &input)?;
@@ -72,7 +75,7 @@ pub(crate) fn run(args: &args::Unfold, session: Session) -> Result<()> {
     };
     let mut unfolding = match unfold(&input.events, &config, &mut options) {
         Ok(unfolding) => unfolding,
-        Err(error) => return Err(run.stopped(error)),
+        Err(error) => return Err(run.stopped_with(error, AGAIN)),
     };
     let nominal_seconds = started.elapsed().as_secs_f64();
     let maker = Maker {
@@ -90,7 +93,7 @@ pub(crate) fn run(args: &args::Unfold, session: Session) -> Result<()> {
         Ok(replicas) => replicas,
         Err(error) => {
             return Err(match error.downcast::<neb::Error>() {
-                Ok(error) => run.stopped(error),
+                Ok(error) => run.stopped_with(error, AGAIN),
                 Err(other) => other,
             });
         }
@@ -146,7 +149,7 @@ pub(crate) fn run(args: &args::Unfold, session: Session) -> Result<()> {
 }
 
 /// A run of this kind has folders of its own and is never written over.
-fn check_target(args: &args::Unfold) -> Result<()> {
+fn check_target(args: &args::Unfold, force: bool) -> Result<()> {
     let (target, partial) = (&args.output, partial_of(&args.output));
     if target.exists() {
         return Err(Failure::input(
@@ -154,13 +157,22 @@ fn check_target(args: &args::Unfold) -> Result<()> {
             "choose another name, or move it away: an unfolding is never replaced",
         ));
     }
-    if args.resume && !partial.exists() {
+    let shown = partial.display();
+    if args.resume {
+        let begun = run_folder::started(target)?;
+        let words = |words: &mut dyn Iterator<Item = String>| -> Vec<String> {
+            words.skip(1).filter(|word| word != "--resume").collect()
+        };
+        if words(&mut begun.words.into_iter()) != words(&mut std::env::args()) {
+            return Err(Failure::input(
+                format!("{shown}: this run was begun by another command"),
+                "give the same options and --resume, or start anew under another name",
+            ));
+        }
+    } else if partial.exists() && !force {
         return Err(Failure::input(
-            format!(
-                "{}: there is no unfinished run to resume",
-                partial.display()
-            ),
-            "leave --resume out",
+            format!("{shown}: an earlier run was not finished"),
+            "the same command with --resume goes on with it, with --force starts anew",
         ));
     }
     Ok(neb_data::check_target(target, false)?)
@@ -231,7 +243,8 @@ fn write_arrays(
     draws: &neb::Matrix,
 ) -> Result<()> {
     let start = &input.events.produced_weights;
-    let ratios: Vec<f32> = weights.iter().zip(start).map(|(w, s)| w / s).collect();
+    let ratio = |(&weight, &start): (&f32, &f32)| if start == 0.0 { 0.0 } else { weight / start };
+    let ratios: Vec<f32> = weights.iter().zip(start).map(ratio).collect();
     let rows = [weights.len()];
     neb_data::write(
         run.path(WEIGHTS),

@@ -101,8 +101,9 @@ impl Committee {
                 pass.score(member, &mut tape, true);
                 let mut slope = Lane::ZERO;
                 let rows = LANES.min(x.rows() - first);
-                for lane in 0..rows {
-                    slope.0[lane] = share * weight[first + lane];
+                let weights = &weight[first..first + rows];
+                for (slope, weight) in slope.0.iter_mut().zip(weights) {
+                    *slope = share * weight;
                 }
                 let input = &pass.input;
                 let (mlp, tape) = (&member.mlp, &mut tape);

@@ -253,3 +253,58 @@ fn the_norm_of_what_is_accepted_has_the_right_gradient() {
     assert!((found.value - value(&at)).abs() < 1e-5);
     finite_differences(value, &at, found.grad_x.values(), 1e-3);
 }
+
+/// ε(x) learned from 6000 events against the closed form: root-mean-square error over the simulation below 0.04, twice what
+/// 6000 coin throws in some ten independent regions allow (√(¼ · 10/6000) = 0.02). A mask the wrong way round would be off by 0.4.
+#[test]
+fn a_learned_efficiency_is_the_closed_form() {
+    let (x, seen, _) = produce((0.0, 1.0), 6000, 3);
+    let x = column(x);
+    let learned = Efficiency::fit(x.view(), &seen, 1).unwrap();
+    let exact = x.values().iter().map(|&x| efficiency(f64::from(x)));
+    let found = learned.of(x.view()).into_iter().map(f64::from);
+    let square: f64 = found.zip(exact).map(|(a, b)| (a - b).powi(2)).sum();
+    let error = (square / 6000.0).sqrt();
+    assert!(error < 0.04, "{error}");
+    // Its gradient, by differences.
+    let at = column(vec![-1.0, 0.0, 0.7]);
+    let mut gradient = Matrix::zeros(3, 1);
+    learned.add_gradient(at.view(), &[1.0; 3], gradient.view_mut());
+    let log = |shift: f32| {
+        let moved = Matrix::from_fn(3, 1, |row, _| at.row(row)[0] + shift);
+        let mut log = vec![0.0; 3];
+        learned.log_acceptance(moved.view(), &mut log);
+        log
+    };
+    let (above, below) = (log(0.01), log(-0.01));
+    for row in 0..3 {
+        let slope = (above[row] - below[row]) / 0.02;
+        assert!((gradient.row(row)[0] - slope).abs() < 0.01, "{slope}");
+    }
+}
+
+/// 300 fakes beside 900 matched events and a background of weight 200 in 1000 data: β = [200 + ¼ (1000 − 200)]/1000 = 0.4;
+/// and both are flat, so the density is 1/9 away from its edges.
+#[test]
+fn contamination_has_the_share_and_density_of_its_parts() {
+    let events = Events {
+        produced: Matrix::zeros(900, 1),
+        produced_weights: vec![1.0; 900],
+        reconstructed: vec![true; 900],
+        matched: Matrix::zeros(900, 1),
+        fakes: column(flat(300, 5)),
+        fake_weights: vec![1.0; 300],
+        background: column(flat(800, 6)),
+        background_weights: vec![0.25; 800],
+        data: column(flat(1000, 7)),
+        data_weights: vec![1.0; 1000],
+    };
+    let names = ["y".to_owned()];
+    let found = Contamination::fit(&events, &names, 1).unwrap().unwrap();
+    assert!((found.share - 0.4).abs() < 1e-6, "{}", found.share);
+    let points = Matrix::from_fn(61, 1, |row, _| -2.5 + 0.1 * row as f32);
+    let log = found.log_density(points.view()).unwrap();
+    let mean = log.iter().map(|&log| f64::from(log).exp()).sum::<f64>() / 61.0;
+    // 1100 points: the mean over two thirds of the range has a statistical error below 3 %; bound five of these.
+    assert!((mean * 9.0 - 1.0).abs() < 0.15, "{mean}");
+}
