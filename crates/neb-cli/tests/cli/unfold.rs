@@ -5,9 +5,9 @@ use neb_data::Array;
 
 use crate::folder::{Folder, read};
 
-/// Settings that unfold in a second or two.
+/// Settings that unfold in a second or two; the bins reach down to where the poisoned truth is.
 const SMALL: &str =
-    "--epochs 4 --components 1 --smooth-epochs 2 --replicas 3 --draws 500 --bins x=8:-3:3";
+    "--epochs 4 --components 1 --smooth-epochs 2 --replicas 3 --draws 500 --bins x1=8:-1000:3";
 
 /// Writes columns of numbers.
 fn write(folder: &Folder, name: &str, columns: &[(&str, &[f32])]) {
@@ -100,33 +100,23 @@ fn the_truth_cannot_reach_the_fit() {
     );
     assert_eq!(read(&folder.path("run/samples.npz"), "x").rows(), 500);
 
-    let again = folder.neb(&format!("{UNFOLD} {SMALL} -o again"));
-    assert_eq!(again.code, Some(0), "{again:?}");
     write(&folder, "poison.npz", &[("x", &[-999.0; 1000])]);
-    // Bins that hold the poison, so that there is something to compare.
-    let poisoned = folder.neb(&format!(
-        "{UNFOLD} {} --truth poison.npz -o poisoned",
-        SMALL.replace("-3:3", "-1000:3")
-    ));
-    assert_eq!(poisoned.code, Some(0), "{poisoned:?}");
+    folder.succeed(&format!("{UNFOLD} {SMALL} --truth poison.npz -o poisoned"));
     for name in [
         "weights.npz",
         "samples.npz",
         "source.safetensors",
         "surrogate.safetensors",
         "replicas/data-002.npz",
+        "spectra/x1.npz",
     ] {
         let nominal = folder.bytes(&format!("run/{name}"));
         assert!(
-            nominal == folder.bytes(&format!("again/{name}")),
-            "{name} without truth"
-        );
-        assert!(
             nominal == folder.bytes(&format!("poisoned/{name}")),
-            "{name} with poison"
+            "{name}"
         );
     }
-    assert!(folder.bytes("run/spectra/x.npz") == folder.bytes("again/spectra/x.npz"));
+    assert!(folder.bytes("run/score.json") != folder.bytes("poisoned/score.json"));
 }
 
 #[test]
@@ -137,7 +127,7 @@ fn bad_input_is_refused_and_nothing_is_lost() {
         folder.refused(&format!("{UNFOLD} {SMALL} {more} -o run"), words);
     };
     refused("--bins z=3:0:1", &["`z` is no column of x"]);
-    refused("--bins x=3:50:60", &["lies outside"]);
+    refused("--bins x1=3:50:60", &["lies outside"]);
     refused(
         "--reconstructed weight",
         &["mask `weight`", "row 0 is -0.5"],
@@ -150,13 +140,13 @@ fn bad_input_is_refused_and_nothing_is_lost() {
         &[("y", y.values()), ("weight", &heavy)],
     );
     refused("", &["background weighs 10000"]);
-    let narrow: Vec<f32> = y.values().iter().map(|y| 2.9 + 0.01 * y).collect();
+    let narrow: Vec<f32> = (0..1000).map(|row| 2.9 + 1e-5 * row as f32).collect();
     write(
         &folder,
         "background.npz",
-        &[("y", &narrow), ("weight", &[1.0; 200])],
+        &[("y", &narrow), ("weight", &[0.2; 1000])],
     );
-    refused("", &["column `y`", "background and fakes weigh"]);
+    refused("", &["column `y1`", "background and fakes weigh"]);
     write(
         &folder,
         "background.npz",

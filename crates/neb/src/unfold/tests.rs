@@ -146,7 +146,7 @@ fn spread(replicas: &[Vec<f64>]) -> Vec<f64> {
 
 /// Everything but the source in closed form: mean, deviation and number of the produced events are recovered within four
 /// standard errors (of 24 bootstrap replicas; false-alarm rate below 1e-3 for the three together, seed fixed). The errors are
-/// near 0.04, 0.04 and 80: a fit that forgot the efficiency would miss 800 events, one that forgot the background would find
+/// near 0.07, 0.05 and 100: a fit that forgot the efficiency would miss 800 events, one that forgot the background would find
 /// 1200 too many and a deviation above 1.3.
 #[test]
 fn a_gaussian_behind_an_efficiency_and_a_flat_background() {
@@ -216,10 +216,10 @@ fn a_gaussian_behind_an_efficiency_and_a_flat_background() {
             "{found} ± {error}, not {truth}"
         );
     }
-    // The bootstrap's error of the mean is near that of a Gaussian without efficiency and background, and above it.
+    // The bootstrap's error of the mean is above that of a Gaussian without efficiency and background, and of its size.
     let simple = NATURE.1.hypot(NOISE) / (signal as f64).sqrt();
     assert!(
-        (simple..4.0 * simple).contains(&errors[0]),
+        (simple..8.0 * simple).contains(&errors[0]),
         "{} {simple}",
         errors[0]
     );
