@@ -145,7 +145,8 @@ mod tests {
         assert_eq!(events().matched_rows(), [0, 2]);
         // 0.5 of fakes beside 1 − 0.5 of matched events.
         assert_eq!(events().fake_share(), 0.5);
-        let broken: [(&str, fn(&mut Events)); 5] = [
+        type Mistake = fn(&mut Events);
+        let broken: [(&str, Mistake); 5] = [
             ("mask", |e| e.reconstructed.truncate(2)),
             ("marked", |e| e.reconstructed[0] = false),
             ("data: the weight of row 2 is -1", |e| {
