@@ -47,7 +47,7 @@ const KEYS: [(&str, &[&str]); 15] = [
 const WARM_UP: f64 = 0.02;
 
 /// Every setting resolved.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) seed: u64,
     pub(crate) surrogate: SurrogateConfig,
@@ -77,23 +77,68 @@ impl Config {
             .config
             .as_ref()
             .map(|path| path.display().to_string());
-        let in_file = in_file.unwrap_or_default();
+        Self::put_together(
+            file,
+            &in_file.unwrap_or_default(),
+            seed,
+            stages,
+            (config_source.preset, config_source.transform.as_deref()),
+            flags,
+            source_flags,
+        )
+    }
+
+    /// The settings that the text of a configuration file gives; `name` is where every value in it is said to come from.
+    pub(crate) fn parse(text: &str, name: &str, stages: Stages) -> Result<Self> {
+        Self::put_together(
+            ConfigFile::parse(text, name)?,
+            name,
+            None,
+            stages,
+            (None, None),
+            &SurrogateKeys::default(),
+            &SourceFlags::default(),
+        )
+    }
+
+    /// These settings of stage 2 with those of stage 1 that another has.
+    pub(crate) fn with_stage1(mut self, other: &Self) -> Self {
+        self.surrogate = other.surrogate.clone();
+        self.kind = other.kind;
+        self.transforms = other.transforms.clone();
+        self.stages = Stages::Fit;
+        let of_stage1 = |key: &str| !key.contains("source.") && key != "seed";
+        self.origins.extend(
+            other
+                .origins
+                .iter()
+                .filter(|(key, _)| of_stage1(key))
+                .map(|(key, origin)| (key.clone(), origin.clone())),
+        );
+        self
+    }
+
+    fn put_together(
+        file: ConfigFile,
+        in_file: &str,
+        seed: Option<u64>,
+        stages: Stages,
+        (preset, transform): (Option<Preset>, Option<&str>),
+        flags: &SurrogateKeys,
+        source_flags: &SourceFlags,
+    ) -> Result<Self> {
         let mut origins = BTreeMap::new();
         let mut note = |key: &str, flag: bool, file: bool| {
             if flag {
                 origins.insert(key.to_owned(), format!("--{key}"));
             } else if file {
-                origins.insert(key.to_owned(), in_file.clone());
+                origins.insert(key.to_owned(), in_file.to_owned());
             }
         };
         note("seed", seed.is_some(), file.seed.is_some());
-        note(
-            "preset",
-            config_source.preset.is_some(),
-            file.preset.is_some(),
-        );
+        note("preset", preset.is_some(), file.preset.is_some());
         note("kind", flags.kind.is_some(), file.surrogate.kind.is_some());
-        let preset = config_source.preset.or(file.preset).unwrap_or(Preset::Fast);
+        let preset = preset.or(file.preset).unwrap_or(Preset::Fast);
         let kind = flags.kind.or(file.surrogate.kind);
         let kind = kind.unwrap_or(match (preset, stages) {
             (Preset::Paper, _) => Kind::Paper,
@@ -116,7 +161,7 @@ impl Config {
         for key in given(&file.source)?.keys().chain(typed.keys()) {
             let origin = match typed.contains_key(key) {
                 true => format!("--{key}"),
-                false => in_file.clone(),
+                false => in_file.to_owned(),
             };
             origins.insert(format!("source.{key}"), origin);
         }
@@ -124,8 +169,7 @@ impl Config {
             Stages::Surrogate => SourceSettings::default(),
             _ => SourceSettings::resolve(preset, file.source.with(source_flags))?,
         };
-        let flag = config_source.transform.as_deref();
-        let transforms = TransformSettings::resolve(&file.column, &in_file, flag)?;
+        let transforms = TransformSettings::resolve(&file.column, in_file, transform)?;
         Ok(Self {
             seed: seed.or(file.seed).unwrap_or(DEFAULT_SEED),
             surrogate,

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// A computation or check failed.
-const FAILED: u8 = 1;
+pub(crate) const FAILED: u8 = 1;
 /// Bad input or usage.
 const BAD_INPUT: u8 = 2;
 /// Interrupted by the user: 128 + SIGINT, as shells have it.
-const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// A failure of the program itself; those of the libraries have types of their own.
 #[derive(Debug)]
@@ -68,9 +68,9 @@ pub(crate) fn in_file(path: &Path, error: neb::Error) -> anyhow::Error {
     }
 }
 
-/// Says what went wrong on standard error; returns the exit code.
-pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    let (message, hint, code) = if let Some(failure) = error.downcast_ref::<Failure>() {
+/// What went wrong: the message, what to do next, and the exit code.
+pub(crate) fn explain(error: &anyhow::Error) -> (String, Option<&str>, u8) {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
         (
             failure.to_string(),
             Some(failure.hint.as_str()),
@@ -87,7 +87,12 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         (refused.to_string(), refused.hint(), code)
     } else {
         (format!("{error:#}"), None, FAILED)
-    };
+    }
+}
+
+/// Says what went wrong on standard error; returns the exit code.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    let (message, hint, code) = explain(error);
     eprintln!("error: {message}");
     if let Some(hint) = hint {
         eprintln!("hint: {hint}");

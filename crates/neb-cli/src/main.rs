@@ -1,24 +1,7 @@
-//! The `neb` program: words to standard error, results to standard output, and an exit code that says how it ended
-//! (0 done, 1 a computation or check failed, 2 bad input or usage, 130 interrupted).
-
-mod args;
-mod commands;
-mod config;
-mod failure;
-mod files;
-mod interrupt;
-mod output;
-mod progress;
-mod run_folder;
+//! The `neb` program; see the library of this crate.
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let args = args::Args::parse();
-    match commands::run(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failure::report(&error),
-    }
+    neb_cli::main()
 }

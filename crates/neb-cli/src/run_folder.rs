@@ -115,7 +115,7 @@ pub(crate) struct PartialRun {
 /// The command that started a run, to go on with it.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Started {
-    /// Its words.
+    /// Its words; none where it was no command but a call from another program.
     pub(crate) words: Vec<String>,
     /// Where it was typed: paths are seen from there.
     pub(crate) folder: PathBuf,
@@ -144,6 +144,16 @@ pub(crate) fn started(target: &Path) -> Result<Started> {
 impl PartialRun {
     /// Begins a run that is to be at `target`; or, with `resume`, goes on with the one that was begun.
     pub(crate) fn create(target: &Path, resume: bool, force: bool) -> Result<Self> {
+        Self::create_by(std::env::args().collect(), target, resume, force)
+    }
+
+    /// The same for a run that these words start.
+    pub(crate) fn create_by(
+        words: Vec<String>,
+        target: &Path,
+        resume: bool,
+        force: bool,
+    ) -> Result<Self> {
         let partial = partial_of(target);
         let shown = target.display();
         if partial.exists() && !resume {
@@ -168,10 +178,10 @@ impl PartialRun {
         };
         if !resume {
             let started = Started {
-                words: std::env::args().collect(),
+                words,
                 folder: std::env::current_dir()?,
             };
-            run.write(STARTED, &serde_json::to_string_pretty(&started)?)?;
+            run.write(STARTED, serde_json::to_string_pretty(&started)?)?;
         }
         Ok(run)
     }
@@ -189,10 +199,10 @@ impl PartialRun {
         }
     }
 
-    /// Writes a file of text.
-    pub(crate) fn write(&self, name: &str, text: &str) -> Result<()> {
+    /// Writes a file.
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<()> {
         Ok(neb_data::write_atomically(self.path(name), true, |file| {
-            file.write_all(text.as_bytes())
+            file.write_all(content.as_ref())
         })?)
     }
 

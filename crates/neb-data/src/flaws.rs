@@ -69,35 +69,59 @@ impl Flaws {
         names: &[String],
         place: impl Fn(usize) -> String,
     ) -> Result<()> {
-        let report = |tally: &Tally, what: &str, hint: &str| {
-            let Some((row, col, found)) = tally.first else {
-                return Ok(());
-            };
+        match self.describe(subject, names, place) {
+            Some((message, hint)) => Err(Error::file(path, message, hint)),
+            None => Ok(()),
+        }
+    }
+
+    /// What was recorded, and what to do about it.
+    fn describe(
+        &self,
+        subject: &str,
+        names: &[String],
+        place: impl Fn(usize) -> String,
+    ) -> Option<(String, &'static str)> {
+        let describe = |tally: &Tally, what: &str, hint| {
+            let (row, col, found) = tally.first?;
             let values = if tally.count == 1 { "value" } else { "values" };
             let verb = if tally.count == 1 { "is" } else { "are" };
-            Err(Error::file(
-                path,
-                format!(
-                    "{subject} holds {} {values} that {verb} {what}; the first is {} at {}, column {col} (`{}`)",
-                    tally.count,
-                    found.text(),
-                    place(row),
-                    names[col]
-                ),
-                hint,
-            ))
+            let message = format!(
+                "{subject} holds {} {values} that {verb} {what}; the first is {} at {}, column {col} (`{}`)",
+                tally.count,
+                found.text(),
+                place(row),
+                names[col]
+            );
+            Some((message, hint))
         };
-        report(
+        let not_finite = describe(
             &self.not_finite,
             "not finite",
             "remove or repair these rows; neb never drops data by itself",
-        )?;
-        report(
-            &self.too_large,
-            "too large for 32-bit floats (beyond 3.4e38)",
-            "change the unit of this column; neb computes in 32-bit floats",
-        )
+        );
+        not_finite.or_else(|| {
+            describe(
+                &self.too_large,
+                "too large for 32-bit floats (beyond 3.4e38)",
+                "change the unit of this column; neb computes in 32-bit floats",
+            )
+        })
     }
+}
+
+/// What is wrong with a table that is not from a file, one column for each of `names`, if its values cannot all become finite
+/// `f32`: the words used for a file, and what to do about it. `subject` is "array `y`".
+pub fn flaw_of(subject: &str, values: &[f64], names: &[String]) -> Option<(String, &'static str)> {
+    let mut flaws = Flaws::default();
+    for (row, values) in values.chunks(names.len()).enumerate() {
+        for (col, &value) in values.iter().enumerate() {
+            if !(value as f32).is_finite() {
+                flaws.add(row, col, Found::Number(value));
+            }
+        }
+    }
+    flaws.describe(subject, names, |row| format!("row {row}"))
 }
 
 #[cfg(test)]

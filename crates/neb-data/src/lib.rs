@@ -50,6 +50,7 @@ mod write;
 pub use atomic::{Output, check_target, write_atomically};
 pub use dataset::Dataset;
 pub use error::{Error, Result};
+pub use flaws::flaw_of;
 pub use format::Format;
 pub use hepdata::{Submission, write_hepdata};
 pub use names::nearest;

@@ -55,15 +55,32 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
+/// How the verdict looks, wherever it stands.
+const VERDICT_STYLE: &str = include_str!("verdict.css");
+
 /// What the template reads.
 #[derive(Serialize)]
 struct PageContext<'a> {
     title: &'a str,
     style: String,
-    verdict: &'a Verdict,
+    verdict_style: &'static str,
+    verdict: String,
     sections: Vec<SectionContext>,
     tables: &'a [Table],
     config: &'a str,
+}
+
+#[derive(Serialize)]
+struct TopContext<'a> {
+    title: &'a str,
+    style: String,
+    verdict_style: &'static str,
+    verdict: String,
+}
+
+#[derive(Serialize)]
+struct VerdictContext<'a> {
+    verdict: &'a Verdict,
 }
 
 #[derive(Serialize)]
@@ -91,18 +108,26 @@ impl Report {
         })
     }
 
+    /// The top of the page, title and verdict, as a part of another page such as a notebook.
+    pub fn top(&self) -> String {
+        let top = TopContext {
+            title: &self.title,
+            style: style::colours(".neb-top"),
+            verdict_style: VERDICT_STYLE,
+            verdict: self.verdict_html(),
+        };
+        render("top.html", include_str!("top.html"), top)
+    }
+
+    fn verdict_html(&self) -> String {
+        let verdict = VerdictContext {
+            verdict: &self.verdict,
+        };
+        render("verdict.html", include_str!("verdict.html"), verdict)
+    }
+
     /// The page.
     pub fn to_html(&self) -> String {
-        let mut environment = Environment::new();
-        environment.add_filter("words", |text: String| {
-            Value::from_safe_string(words(&text))
-        });
-        environment
-            .add_template("page.html", include_str!("page.html"))
-            .expect("the template is correct");
-        let template = environment
-            .get_template("page.html")
-            .expect("it was just added");
         let mut number = 0;
         let sections: Vec<SectionContext> = self
             .sections
@@ -137,15 +162,25 @@ impl Report {
         let page = PageContext {
             title: &self.title,
             style: style::of_page(),
-            verdict: &self.verdict,
+            verdict_style: VERDICT_STYLE,
+            verdict: self.verdict_html(),
             sections,
             tables: &self.tables,
             config: &self.config,
         };
-        template
-            .render(Serde(page))
-            .expect("the template knows these values")
+        render("page.html", include_str!("page.html"), page)
     }
+}
+
+/// A template with its values.
+fn render(name: &str, text: &str, values: impl Serialize) -> String {
+    let mut environment = Environment::new();
+    environment.add_filter("words", |text: String| {
+        Value::from_safe_string(words(&text))
+    });
+    environment
+        .render_named_str(name, text, Serde(values))
+        .expect("the template is correct and knows these values")
 }
 
 /// Text as HTML, with what stands between backticks as code.

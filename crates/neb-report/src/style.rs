@@ -136,6 +136,11 @@ pub(crate) fn of_file() -> String {
 
 /// The style sheet of a page: the variables in light and dark, and the rules that read them.
 pub(crate) fn of_page() -> String {
+    colours(":root") + &rules(|name| format!("var(--{name})"))
+}
+
+/// The variables of what a selector chooses, in light and dark.
+pub(crate) fn colours(selector: &str) -> String {
     let variables = |dark: bool| {
         let each = COLOURS.iter().map(|(name, light, night)| {
             let value = if dark { night } else { light };
@@ -144,10 +149,9 @@ pub(crate) fn of_page() -> String {
         each.collect::<String>()
     };
     format!(
-        ":root{{color-scheme:light dark;{}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{}}}}}\n{}",
+        "{selector}{{color-scheme:light dark;{}}}\n@media screen and (prefers-color-scheme:dark){{{selector}{{{}}}}}\n",
         variables(false),
-        variables(true),
-        rules(|name| format!("var(--{name})"))
+        variables(true)
     )
 }
 

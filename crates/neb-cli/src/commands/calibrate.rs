@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Result;
+use neb::Rows;
 use neb::check::{self, Calibration, CalibrationOptions, Posteriors, RankShape};
+use neb::posterior::Draws;
 use serde::Serialize;
 
 use super::Session;
@@ -46,31 +48,13 @@ pub(crate) fn run(args: &args::Calibrate, session: Session) -> Result<()> {
     let summary = Summary::new(&draws, session.seed(), seconds);
     summary.warn(session);
 
-    let kept: Vec<u32> = (0..y.rows() as u32)
-        .filter(|&row| draws.found[row as usize] > 0)
-        .collect();
-    let (x, weights) = posterior::with_weights(&draws);
-    let n = args.n as u32;
-    let places: Vec<u32> = kept.iter().flat_map(|row| row * n..(row + 1) * n).collect();
-    let x = x.view().gather(&places);
-    let weights: Vec<f32> = places.iter().map(|&at| weights[at as usize]).collect();
-    let truth = pairs.x.values.view().gather(&kept);
-    let options = CalibrationOptions {
-        seed: session.seed(),
-        ..CalibrationOptions::default()
-    };
-    let posteriors = Posteriors {
-        draws: x.view(),
-        weights: (!draws.complete()).then_some(&weights),
-        truth: truth.view(),
-    };
-    let calibration = check::calibrate(posteriors, &options)?;
+    let (calibration, left_out) = judge(&draws, pairs.x.values.view(), session.seed())?;
     let record = Record {
         run: &args.run,
         pairs: &args.pairs,
         x_names: &pairs.x.names,
         posterior: &summary,
-        left_out: y.rows() - kept.len(),
+        left_out,
         calibration: &calibration,
         max_ks: args.max_ks,
         passed: match args.max_ks {
@@ -92,6 +76,30 @@ pub(crate) fn run(args: &args::Calibrate, session: Session) -> Result<()> {
             target.display()
         ),
     ))
+}
+
+/// Calibration of posteriors with known x, and how many were left out because they are empty.
+pub(crate) fn judge(draws: &Draws, truth: Rows, seed: u64) -> neb::Result<(Calibration, usize)> {
+    let kept: Vec<u32> = (0..truth.rows() as u32)
+        .filter(|&row| draws.found[row as usize] > 0)
+        .collect();
+    let (x, weights) = posterior::with_weights(draws);
+    let n = draws.per_observation as u32;
+    let places: Vec<u32> = kept.iter().flat_map(|row| row * n..(row + 1) * n).collect();
+    let x = x.view().gather(&places);
+    let weights: Vec<f32> = places.iter().map(|&at| weights[at as usize]).collect();
+    let left_out = truth.rows() - kept.len();
+    let truth = truth.gather(&kept);
+    let options = CalibrationOptions {
+        seed,
+        ..CalibrationOptions::default()
+    };
+    let posteriors = Posteriors {
+        draws: x.view(),
+        weights: (!draws.complete()).then_some(&weights),
+        truth: truth.view(),
+    };
+    Ok((check::calibrate(posteriors, &options)?, left_out))
 }
 
 /// Where the result is written.

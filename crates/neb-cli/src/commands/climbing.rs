@@ -1,48 +1,19 @@
-//! Stage 2 as `neb fit`, `neb source` and `neb demo` do it: checks of the observations, progress, Ctrl-C, and the table of
-//! the rungs.
+//! Around stage 2: checks of the observations, warnings, and the table of the rungs.
 
 use std::path::Path;
 
 use anyhow::Result;
-use neb::source::Observations;
-use neb::source::ladder::{self, LadderConfig, LadderOptions, LadderOutcome, LadderReport};
-use neb::train::CheckpointPolicy;
-use neb::{Likelihood, Rows};
+use neb::Rows;
+use neb::source::ladder::LadderReport;
 
 use super::Session;
 use crate::failure::Failure;
 use crate::files::Group;
-use crate::interrupt;
-use crate::progress::TrainingBar;
 
 /// Share of a column's observations outside the range of the pairs above which there is no use going on.
 const MOST_OUTSIDE: f64 = 0.5;
 /// Fewer effective samples than these make a rung's gradient mostly noise.
 const FEWEST_EFFECTIVE: f64 = 10.0;
-
-/// Climbs the ladder; stops on Ctrl-C with [`neb::Error::Cancelled`].
-pub(super) fn climb(
-    likelihood: &dyn Likelihood,
-    observations: Observations,
-    points: Rows,
-    config: &LadderConfig,
-    seed: u64,
-    checkpoints: Option<CheckpointPolicy>,
-    session: Session,
-) -> neb::Result<LadderOutcome> {
-    let mut bar = TrainingBar::new(" for this training", session.output.quiet);
-    let options = LadderOptions {
-        seed,
-        checkpoints,
-        watch: &mut |rung, progress| {
-            bar.update(rung, progress);
-            interrupt::check()
-        },
-    };
-    let outcome = ladder::climb(likelihood, observations, points, config, options);
-    bar.finish();
-    outcome
-}
 
 /// Smallest and largest value of each column.
 pub(super) fn ranges(rows: Rows) -> Vec<[f32; 2]> {
@@ -57,7 +28,11 @@ pub(super) fn ranges(rows: Rows) -> Vec<[f32; 2]> {
 
 /// A warning where observations lie outside the range of the pairs' y, column by column; an error where most of a column
 /// does.
-pub(super) fn check_range(path: &Path, y: &Group, ranges: &[[f32; 2]]) -> Result<Option<String>> {
+pub(crate) fn check_range(
+    path: Option<&Path>,
+    y: &Group,
+    ranges: &[[f32; 2]],
+) -> Result<Option<String>> {
     let rows = y.values.rows();
     let mut columns = Vec::new();
     let mut most = 0.0f64;
@@ -74,9 +49,10 @@ pub(super) fn check_range(path: &Path, y: &Group, ranges: &[[f32; 2]]) -> Result
             ));
         }
     }
+    let file = path.map(|path| format!("{}: ", path.display()));
     let found = format!(
-        "{}: observations outside the range of the pairs: {}",
-        path.display(),
+        "{}observations outside the range of the pairs: {}",
+        file.unwrap_or_default(),
         columns.join(", ")
     );
     if most > MOST_OUTSIDE {

@@ -107,7 +107,7 @@ pub(crate) fn run(args: &args::Demo, session: Session) -> Result<()> {
     let outcome = stage2::run(stage, data, session).map_err(stopped)?;
 
     let run = PartialRun::create(&output, false, session.force)?;
-    run.write(CONFIG, &format!("{}\n", config.to_toml()))?;
+    run.write(CONFIG, format!("{}\n", config.to_toml()))?;
     surrogate.save(&run.path(SURROGATE))?;
     let files = [PAIRS_FILE, TRUTH_FILE].map(|name| output.join(name));
     Finished {
@@ -117,7 +117,11 @@ pub(crate) fn run(args: &args::Demo, session: Session) -> Result<()> {
         outcome: &outcome,
         x: &x,
         observations: OBSERVATIONS,
-        data: DataFiles::new(&files[0], &files[1], &args::Columns::default()),
+        data: Some(DataFiles::new(
+            &files[0],
+            &files[1],
+            &args::Columns::default(),
+        )),
         seed,
         warnings: Vec::new(),
         seconds: started.elapsed().as_secs_f64(),

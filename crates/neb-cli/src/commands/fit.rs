@@ -38,7 +38,7 @@ pub(crate) fn run(args: &args::Fit, session: Session) -> Result<()> {
     files::check_names("y", observations_path, &y, &pairs.y.names, "the pairs have")?;
     let observations = y.values.rows();
     let ranges = climbing::ranges(pairs.y.values.view());
-    let outside = climbing::check_range(observations_path, &y, &ranges)?;
+    let outside = climbing::check_range(Some(observations_path), &y, &ranges)?;
     let warnings: Vec<String> = outside.into_iter().collect();
     let seed = config.seed;
     let chosen = config.choose_transforms(&pairs, Some(&y))?;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &args::Fit, session: Session) -> Result<()> {
     interrupt::listen()?;
     let started = Instant::now();
     let run = PartialRun::create(output, session.resuming, session.force)?;
-    run.write(CONFIG, &format!("{}\n", config.to_toml()))?;
+    run.write(CONFIG, format!("{}\n", config.to_toml()))?;
     let checkpoints = Some(run.checkpoints("surrogate", every));
     let fitted = training::fit(pairs.pairs(), &config.surrogate, seed, checkpoints, session);
     let (surrogate, report) = match fitted {
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &args::Fit, session: Session) -> Result<()> {
         outcome: &outcome,
         x: &pairs.x,
         observations,
-        data: DataFiles::new(pairs_path, observations_path, &args.columns),
+        data: Some(DataFiles::new(pairs_path, observations_path, &args.columns)),
         seed,
         warnings,
         seconds: started.elapsed().as_secs_f64(),

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use anyhow::Result;
-use neb::Likelihood;
-use neb::column::average_log_prob;
+use neb::column::{Transforms, average_log_prob};
+use neb::source::Density;
+use neb::surrogate::Surrogate;
+use neb::{Likelihood, Rows};
 use neb_data::Array;
 use serde::Serialize;
 
@@ -81,20 +83,38 @@ fn of_pairs(args: &args::LogProb, path: &Path, seed: u64) -> Result<Evaluated> {
     files::check_columns("x", path, &pairs.x, &surrogate)?;
     files::check_columns("y", path, &pairs.y, &surrogate)?;
     let weights = pairs.weights(args.weight.as_deref())?;
+    let (x, y) = (pairs.x.values.view(), pairs.y.values.view());
+    let values = of_surrogate(&surrogate, (y, &pairs.y.names), (x, &pairs.x.names), seed)
+        .map_err(|error| failure::in_file(path, error))?;
+    Ok(("log q(y|x)", values, weights))
+}
+
+/// Rows in the user's units, and the names of their columns.
+type Named<'a> = (Rows<'a>, &'a [String]);
+
+/// log q(y|x), row by row, in the user's units.
+pub(crate) fn of_surrogate(
+    surrogate: &Surrogate,
+    (y, y_names): Named,
+    (x, x_names): Named,
+    seed: u64,
+) -> neb::Result<Vec<f32>> {
     let (to_x, to_y) = (surrogate.x_transforms(), surrogate.y_transforms());
+    let mut values = vec![0.0; x.rows()];
+    if to_x.is_plain() && to_y.is_plain() {
+        surrogate.log_prob(y, x, &mut values);
+        return Ok(values);
+    }
     let random = to_x.is_random() || to_y.is_random();
     let values = average_log_prob(random, |draw| {
         let noise = Address::DrawX(draw).noise(seed);
-        let x = to_x.forward(pairs.x.values.clone(), &pairs.x.names, noise)?;
+        let x = to_x.forward(x.to_matrix(), x_names, noise)?;
         let noise = Address::DrawY(draw).noise(seed);
-        let y = to_y.forward(pairs.y.values.clone(), &pairs.y.names, noise)?;
-        let mut values = vec![0.0; x.rows()];
+        let y = to_y.forward(y.to_matrix(), y_names, noise)?;
         surrogate.log_prob(y.view(), x.view(), &mut values);
-        Ok(values)
-    });
-    let values = values.map_err(|error| failure::in_file(path, error))?;
-    let values = add(values, to_y.log_jacobian(pairs.y.values.view()));
-    Ok(("log q(y|x)", values, weights))
+        Ok(values.clone())
+    })?;
+    Ok(add(values, to_y.log_jacobian(y)))
 }
 
 fn of_points(args: &args::LogProb, path: &Path, seed: u64) -> Result<Evaluated> {
@@ -103,16 +123,30 @@ fn of_points(args: &args::LogProb, path: &Path, seed: u64) -> Result<Evaluated> 
     let (x, weights) = files::read_weighted(path, x, weight)?;
     files::check_names("x", path, &x, &names, "the source has")?;
     let density = source.require_density("log-prob")?;
+    let values = of_source(density, &transforms, (x.values.view(), &x.names), seed)
+        .map_err(|error| failure::in_file(path, error))?;
+    Ok(("log q(x)", values, weights))
+}
+
+/// log q(x), row by row, in the user's units.
+pub(crate) fn of_source(
+    density: &dyn Density,
+    transforms: &Transforms,
+    (x, names): Named,
+    seed: u64,
+) -> neb::Result<Vec<f32>> {
+    let mut values = vec![0.0; x.rows()];
+    if transforms.is_plain() {
+        density.log_prob(x, &mut values);
+        return Ok(values);
+    }
     let values = average_log_prob(transforms.is_random(), |draw| {
         let noise = Address::DrawX(draw).noise(seed);
-        let u = transforms.forward(x.values.clone(), &x.names, noise)?;
-        let mut values = vec![0.0; u.rows()];
+        let u = transforms.forward(x.to_matrix(), names, noise)?;
         density.log_prob(u.view(), &mut values);
-        Ok(values)
-    });
-    let values = values.map_err(|error| failure::in_file(path, error))?;
-    let values = add(values, transforms.log_jacobian(x.values.view()));
-    Ok(("log q(x)", values, weights))
+        Ok(values.clone())
+    })?;
+    Ok(add(values, transforms.log_jacobian(x)))
 }
 
 /// Log-densities in the user's units.

@@ -1,23 +1,23 @@
 //! One file per command: typed arguments in, library calls, a result out.
 
-mod calibrate;
-mod climbing;
+pub(crate) mod calibrate;
+pub(crate) mod climbing;
 mod compare;
 mod config;
 mod demo;
 mod fit;
-mod log_prob;
+pub(crate) mod log_prob;
 mod omnifold;
-mod posterior;
-mod report;
+pub(crate) mod posterior;
+pub(crate) mod report;
 mod resume;
-mod sample;
+pub(crate) mod sample;
 mod simulate;
 mod source;
-mod stage2;
-mod summary;
+pub(crate) mod stage2;
+pub(crate) mod summary;
 mod surrogate;
-mod training;
+pub(crate) mod training;
 mod unfold;
 
 use anyhow::{Context, Result};

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Result;
+use neb::column::Transforms;
 use neb::posterior::{
     Budget, Draws, Maximum, Method, NutsOptions, Posterior, PosteriorOptions, Stopped, direct,
 };
@@ -14,7 +15,7 @@ use serde::Serialize;
 
 use super::{Session, log_prob};
 use crate::args;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::files::{self, Address};
 use crate::run_folder::RECOGNITION;
 
@@ -170,7 +171,7 @@ impl Summary {
     }
 }
 
-fn warnings(draws: &Draws) -> Vec<String> {
+pub(crate) fn warnings(draws: &Draws) -> Vec<String> {
     let count = |values: &[f64], bad: &dyn Fn(f64) -> bool| {
         values.iter().filter(|&&value| bad(value)).count()
     };
@@ -223,29 +224,40 @@ pub(super) fn draw(
             max_samples: sampler.max_samples.max(1),
         },
     };
-    let recognition = run.join(RECOGNITION);
-    let method = match sampler.method.named() {
-        Some(method) => method,
-        None => posterior.suggested_method(y, &options)?,
+    let file = run.join(RECOGNITION);
+    let recognition = match file.exists() {
+        true => Some(Recognition::load(&file)?),
+        false => None,
     };
-    Ok(match method {
-        Method::Rejection => posterior.rejection(y, &options)?,
-        Method::Importance if recognition.exists() => {
-            posterior.importance_from(&Recognition::load(&recognition)?, y, &options)?
-        }
-        Method::Importance => posterior.importance(y, &options)?,
-        Method::Annealed => posterior.annealed(y, &options)?,
-        Method::Nuts => posterior.nuts(y, &options, &NutsOptions::default())?,
-        Method::Direct if recognition.exists() => {
-            direct(&Recognition::load(&recognition)?, y, &options)?
-        }
-        Method::Direct => {
-            return Err(Failure::input(
-                format!("{}: this run has no recognition network", run.display()),
-                "only a variational stage 2 (elbo, iw) trains one; use --method rejection",
-            ));
-        }
-    })
+    let method = sampler.method.named();
+    draw_from(posterior, recognition.as_ref(), y, method, &options)
+        .map_err(|error| failure::in_file(run, error))
+}
+
+/// Draws by a method, or by the one that suits, with the recognition network that stage 2 trained, if it did.
+pub(crate) fn draw_from(
+    posterior: Posterior,
+    recognition: Option<&Recognition>,
+    y: Rows,
+    method: Option<Method>,
+    options: &PosteriorOptions,
+) -> neb::Result<Draws> {
+    let method = match method {
+        Some(method) => method,
+        None => posterior.suggested_method(y, options)?,
+    };
+    match (method, recognition) {
+        (Method::Rejection, _) => posterior.rejection(y, options),
+        (Method::Importance, Some(network)) => posterior.importance_from(network, y, options),
+        (Method::Importance, None) => posterior.importance(y, options),
+        (Method::Annealed, _) => posterior.annealed(y, options),
+        (Method::Nuts, _) => posterior.nuts(y, options, &NutsOptions::default()),
+        (Method::Direct, Some(network)) => direct(network, y, options),
+        (Method::Direct, None) => Err(neb::Error::input(
+            "this run has no recognition network",
+            "only a variational stage 2 (elbo, iw) trains one; use --method rejection",
+        )),
+    }
 }
 
 #[derive(Serialize)]
@@ -253,6 +265,30 @@ struct Written<'a> {
     #[serde(flatten)]
     summary: Summary,
     output: &'a Path,
+}
+
+/// Draws in the user's units; `log_jacobian` is that of the observations.
+pub(crate) fn draws_for_user(draws: Draws, to_x: &Transforms, log_jacobian: &[f64]) -> Draws {
+    let mut draws = draws;
+    draws.x = to_x.inverse(draws.x);
+    for (value, log) in draws.max_log_likelihood.iter_mut().zip(log_jacobian) {
+        *value += *log as f32;
+    }
+    draws
+}
+
+/// The best points in the user's units, likewise.
+pub(crate) fn maximum_for_user(
+    maximum: Maximum,
+    to_x: &Transforms,
+    log_jacobian: &[f64],
+) -> Maximum {
+    let x = to_x.inverse(maximum.x);
+    let both = log_prob::add(maximum.log_prob, to_x.log_jacobian(x.view()));
+    Maximum {
+        log_prob: log_prob::add(both, log_jacobian.to_vec()),
+        x,
+    }
 }
 
 /// Runs the command.
@@ -275,7 +311,7 @@ pub(crate) fn run(args: &args::Posterior, session: Session) -> Result<()> {
     let noise = Address::Observations.noise(session.seed());
     let y = y.transformed(surrogate.y_transforms(), noise, &args.observations)?;
     let y = y.values.view();
-    let mut draws = draw(&args.run, y, args.n, &args.sampler, session.seed())?;
+    let draws = draw(&args.run, y, args.n, &args.sampler, session.seed())?;
     let maximum = if args.map {
         let (source, _, _) = files::load_source(&args.run)?;
         let posterior = Posterior::new(source.source(), &surrogate)?;
@@ -285,18 +321,8 @@ pub(crate) fn run(args: &args::Posterior, session: Session) -> Result<()> {
     };
     // From here on in the user's units.
     let to_x = surrogate.x_transforms();
-    let maximum = maximum.map(|Maximum { x, log_prob }| {
-        let x = to_x.inverse(x);
-        let both = log_prob::add(log_prob, to_x.log_jacobian(x.view()));
-        Maximum {
-            log_prob: log_prob::add(both, log_jacobian.clone()),
-            x,
-        }
-    });
-    draws.x = to_x.inverse(draws.x);
-    for (value, log) in draws.max_log_likelihood.iter_mut().zip(&log_jacobian) {
-        *value += *log as f32;
-    }
+    let maximum = maximum.map(|maximum| maximum_for_user(maximum, to_x, &log_jacobian));
+    let draws = draws_for_user(draws, to_x, &log_jacobian);
     write(args, &draws, maximum.as_ref(), session)?;
     let written = Written {
         summary: Summary::new(&draws, session.seed(), started.elapsed().as_secs_f64()),

@@ -28,7 +28,7 @@ const PNG_SCALE: f32 = 2.0;
 
 /// What was written, and the gist of it.
 #[derive(Serialize)]
-pub(super) struct Written {
+pub(crate) struct Written {
     pub(super) report: PathBuf,
     figures: Vec<PathBuf>,
     verdict: Verdict,
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &args::Report, session: Session) -> Result<()> {
 
 /// Writes the page and its figures. Those in the folder of the run are replaced, since they follow from it; a page elsewhere only
 /// with --force.
-pub(super) fn write(args: &args::Report, session: Session) -> Result<Written> {
+pub(crate) fn write(args: &args::Report, session: Session) -> Result<Written> {
     let page = args.output.clone().unwrap_or_else(|| args.run.join(REPORT));
     let material = Material::read(args, session.seed_flag)?;
     neb_data::check_target(&page, session.force || args.output.is_none())?;
@@ -66,6 +66,13 @@ pub(super) fn write(args: &args::Report, session: Session) -> Result<Written> {
         y_auc: found.y_auc,
         x_auc: found.x_auc,
     })
+}
+
+/// The top of the page alone, judged from at most `rows` observations.
+pub(crate) fn top(args: &args::Report, rows: usize) -> Result<String> {
+    let material = Material::read(args, None)?;
+    let (report, _) = contents::without_pictures(&material, rows)?;
+    Ok(report.top())
 }
 
 /// Removes the figures of an earlier report, of which this one may lack some.

@@ -14,6 +14,15 @@ use crate::run_folder;
 /// Goes on with an unfinished run; how much is said is up to this session.
 pub(super) fn run(target: &Path, session: Session) -> Result<()> {
     let started = run_folder::started(target)?;
+    if started.words.is_empty() {
+        return Err(Failure::input(
+            format!(
+                "{}: this run was started from another program",
+                target.display()
+            ),
+            "in Python, call fit again with the same data and the same output",
+        ));
+    }
     let args = Args::try_parse_from(&started.words)
         .with_context(|| format!("{}: cannot read the command", target.display()))?;
     std::env::set_current_dir(&started.folder).with_context(|| {

@@ -13,7 +13,7 @@ use crate::files::{self, Address, Group};
 use crate::run_folder::{self, PARTICLES};
 
 /// Address of the noise of these draws, apart from that of fitting and simulating with the same seed.
-const STEP: u64 = 1 << 32;
+pub(crate) const STEP: u64 = 1 << 32;
 
 #[derive(Serialize)]
 struct Drawn<'a> {

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &args::Source, session: Session) -> Result<()> {
     let observations = y.values.rows();
     let (x_transforms, y_transforms) = (surrogate.x_transforms(), surrogate.y_transforms());
     let ranges = y_transforms.user_ranges(surrogate.y_range());
-    let outside = climbing::check_range(observations_path, &y, &ranges)?;
+    let outside = climbing::check_range(Some(observations_path), &y, &ranges)?;
     let warnings: Vec<String> = outside.into_iter().collect();
     let seed = config.seed;
     let x = x.transformed(x_transforms, Address::PairsX.noise(seed), pairs)?;
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &args::Source, session: Session) -> Result<()> {
     interrupt::listen()?;
     let started = Instant::now();
     let run = PartialRun::create(output, session.resuming, session.force)?;
-    run.write(CONFIG, &format!("{}\n", config.to_toml()))?;
+    run.write(CONFIG, format!("{}\n", config.to_toml()))?;
     surrogate.save(&run.path(SURROGATE))?;
     let data = Data {
         surrogate: &surrogate,
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &args::Source, session: Session) -> Result<()> {
         outcome: &outcome,
         x: &x,
         observations,
-        data: DataFiles::new(pairs, observations_path, &args.columns),
+        data: Some(DataFiles::new(pairs, observations_path, &args.columns)),
         seed,
         warnings,
         seconds: started.elapsed().as_secs_f64(),

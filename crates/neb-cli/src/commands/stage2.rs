@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use neb::source::ladder::{LadderConfig, LadderReport, Rung};
+use neb::source::ladder::{LadderConfig, LadderOptions, LadderReport, LadderWatch, Rung, climb};
 use neb::source::particles::{ParticleSettings, ParticleWeights, fit_particles};
 use neb::source::{
     Domain, EstimatorKind, Model, Observations, Recognition, SingleConfig, SingleOptions, Source,
     SourceConfig, SourceKind, Width, fit_single,
 };
 use neb::surrogate::Surrogate;
-use neb::train::{CheckpointPolicy, Epoch, Progress};
+use neb::train::{CheckpointPolicy, Epoch};
 use neb::{Error, Noise, Purpose, Result, Rows};
 
 use super::{Session, climbing};
@@ -19,35 +19,46 @@ use crate::interrupt;
 use crate::progress::TrainingBar;
 
 /// What stage 2 ends with.
-pub(super) struct Learned {
-    pub(super) source: Model,
+pub(crate) struct Learned {
+    pub(crate) source: Model,
     /// Where a variational bound was maximised.
-    pub(super) recognition: Option<Recognition>,
+    pub(crate) recognition: Option<Recognition>,
     /// Weights of the pairs' first x, where they were fitted.
-    pub(super) particles: Option<ParticleWeights>,
+    pub(crate) particles: Option<ParticleWeights>,
     /// What was tried; of a single source, its training.
-    pub(super) report: LadderReport,
+    pub(crate) report: LadderReport,
     /// Why the source was kept.
-    pub(super) reason: String,
+    pub(crate) reason: String,
     /// What the user should know.
-    pub(super) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// What stage 2 works with.
 #[derive(Clone)]
-pub(super) struct Data<'a> {
-    pub(super) surrogate: &'a Surrogate,
-    pub(super) y: Rows<'a>,
-    pub(super) weights: Option<&'a [f32]>,
+pub(crate) struct Data<'a> {
+    pub(crate) surrogate: &'a Surrogate,
+    pub(crate) y: Rows<'a>,
+    pub(crate) weights: Option<&'a [f32]>,
     /// x of the pairs.
-    pub(super) x: &'a Group,
-    pub(super) seed: u64,
+    pub(crate) x: &'a Group,
+    pub(crate) seed: u64,
     /// Where the state of the trainings is saved, if at all.
-    pub(super) checkpoints: Option<CheckpointPolicy>,
+    pub(crate) checkpoints: Option<CheckpointPolicy>,
 }
 
 /// Runs stage 2; stops on Ctrl-C with [`neb::Error::Cancelled`].
 pub(super) fn run(stage: Stage2, data: Data, session: Session) -> Result<Learned> {
+    let mut bar = TrainingBar::new(" for this training", session.output.quiet);
+    let learned = run_watched(stage, data, &mut |name, progress| {
+        bar.update(name, progress);
+        interrupt::check()
+    });
+    bar.finish();
+    learned
+}
+
+/// The same; `watch` is told of every step with the name of the training.
+pub(crate) fn run_watched(stage: Stage2, data: Data, watch: &mut LadderWatch) -> Result<Learned> {
     match stage {
         Stage2::Ladder(config) => {
             let points = data.x.values.view();
@@ -55,15 +66,12 @@ pub(super) fn run(stage: Stage2, data: Data, session: Session) -> Result<Learned
                 y: data.y,
                 weights: data.weights,
             };
-            let outcome = climbing::climb(
-                data.surrogate,
-                observations,
-                points,
-                &config,
-                data.seed,
-                data.checkpoints,
-                session,
-            )?;
+            let options = LadderOptions {
+                seed: data.seed,
+                checkpoints: data.checkpoints,
+                watch,
+            };
+            let outcome = climb(data.surrogate, observations, points, &config, options)?;
             Ok(Learned {
                 warnings: climbing::warnings(&outcome.report),
                 reason: outcome.report.reason(),
@@ -73,25 +81,20 @@ pub(super) fn run(stage: Stage2, data: Data, session: Session) -> Result<Learned
                 report: outcome.report,
             })
         }
-        Stage2::Single(stage) => single(*stage, data, session),
-        Stage2::Particles(stage) => particles(*stage, data, session),
+        Stage2::Single(stage) => single(*stage, data, watch),
+        Stage2::Particles(stage) => particles(*stage, data, watch),
     }
 }
 
-fn single(stage: SingleStage, data: Data, session: Session) -> Result<Learned> {
+fn single(stage: SingleStage, data: Data, watch: &mut LadderWatch) -> Result<Learned> {
     let started = Instant::now();
-    let mut bar = TrainingBar::new(" for this training", session.output.quiet);
-    let mut watch = |round: &str, progress: &Progress| {
-        bar.update(round, progress);
-        interrupt::check()
-    };
     let observations = Observations {
         y: data.y,
         weights: data.weights,
     };
     let reference = match stage.fit.pull {
         0.0 => None,
-        _ => Some(simpler(&stage, &data, observations, &mut watch)?),
+        _ => Some(simpler(&stage, &data, observations, watch)?),
     };
     let mut model = stage.model;
     let options = SingleOptions {
@@ -101,7 +104,7 @@ fn single(stage: SingleStage, data: Data, session: Session) -> Result<Learned> {
         towards: reference
             .as_ref()
             .and_then(|model| model.source().density()),
-        watch: &mut watch,
+        watch,
     };
     let fitted = fit_single(
         &mut model,
@@ -110,7 +113,6 @@ fn single(stage: SingleStage, data: Data, session: Session) -> Result<Learned> {
         &stage.fit,
         options,
     );
-    bar.finish();
     let outcome = fitted?;
     let last = outcome.last();
     let name = format!("{} by {}", stage.name, estimator_name(stage.fit.estimator));
@@ -158,7 +160,7 @@ fn simpler(
     stage: &SingleStage,
     data: &Data,
     observations: Observations,
-    watch: &mut neb::source::ladder::LadderWatch,
+    watch: &mut LadderWatch,
 ) -> Result<Model> {
     let config = SourceConfig {
         symmetric: stage.config.symmetric.clone(),
@@ -203,7 +205,7 @@ fn one_rung(rung: Rung, width: Width) -> LadderReport {
 fn particles(
     (config, mut model): (LadderConfig, Model),
     data: Data,
-    session: Session,
+    watch: &mut LadderWatch,
 ) -> Result<Learned> {
     let started = Instant::now();
     let all = data.x.values.view();
@@ -227,11 +229,6 @@ fn particles(
         held_out: config.held_out,
         ..ParticleSettings::default()
     };
-    let mut bar = TrainingBar::new(" for this training", session.output.quiet);
-    let mut watch = |name: &str, progress: &Progress| {
-        bar.update(name, progress);
-        interrupt::check()
-    };
     let weights = fit_particles(
         &*likelihood,
         y.view(),
@@ -250,7 +247,6 @@ fn particles(
         data.checkpoints.as_ref(),
         &mut |progress| watch("spline on particles", progress),
     );
-    bar.finish();
     let history = fitted?.history;
     let x = model.sample(config.judge_k, Noise::new(seed, Purpose::SourceSample, 0));
     let values = neb::estimator::log_marginal_values(&*likelihood, y.view(), x.view())?;

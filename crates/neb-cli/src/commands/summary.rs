@@ -17,10 +17,10 @@ use crate::run_folder::{HISTORY, PARTICLES, PartialRun, RECOGNITION, SOURCE, SUM
 
 /// `summary.json`.
 #[derive(Serialize)]
-pub(super) struct Summary {
+pub(crate) struct Summary {
     versions: Versions,
     seed: u64,
-    data: DataFiles,
+    data: Option<DataFiles>,
     rows: Counts,
     surrogate: SurrogateSummary,
     source: SourceSummary,
@@ -31,18 +31,18 @@ pub(super) struct Summary {
 
 /// The files a run was fitted to, and which of their arrays or columns.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct DataFiles {
-    pub(super) pairs: PathBuf,
-    pub(super) observations: PathBuf,
+pub(crate) struct DataFiles {
+    pub(crate) pairs: PathBuf,
+    pub(crate) observations: PathBuf,
     /// What was given as x, if anything.
-    pub(super) x: Option<String>,
+    pub(crate) x: Option<String>,
     /// What was given as y, if anything.
-    pub(super) y: Option<String>,
+    pub(crate) y: Option<String>,
 }
 
 impl DataFiles {
     /// Files that are found again from another folder.
-    pub(super) fn new(pairs: &Path, observations: &Path, columns: &Columns) -> Self {
+    pub(crate) fn new(pairs: &Path, observations: &Path, columns: &Columns) -> Self {
         let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Self {
             pairs: whole(pairs),
@@ -105,25 +105,26 @@ struct RungSummary {
 }
 
 /// What is known when both stages are over.
-pub(super) struct Finished<'a> {
-    pub(super) surrogate: &'a Surrogate,
+pub(crate) struct Finished<'a> {
+    pub(crate) surrogate: &'a Surrogate,
     /// How it was learned; none where it was read from a file.
-    pub(super) stage1: Option<&'a Report>,
-    pub(super) from: Option<&'a Path>,
-    pub(super) outcome: &'a Learned,
+    pub(crate) stage1: Option<&'a Report>,
+    pub(crate) from: Option<&'a Path>,
+    pub(crate) outcome: &'a Learned,
     /// x of the pairs.
-    pub(super) x: &'a Group,
-    pub(super) observations: usize,
-    pub(super) data: DataFiles,
-    pub(super) seed: u64,
-    pub(super) warnings: Vec<String>,
-    pub(super) seconds: f64,
-    pub(super) output: &'a Path,
+    pub(crate) x: &'a Group,
+    pub(crate) observations: usize,
+    /// The files it was fitted to, if there were any.
+    pub(crate) data: Option<DataFiles>,
+    pub(crate) seed: u64,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) seconds: f64,
+    pub(crate) output: &'a Path,
 }
 
 impl Finished<'_> {
     /// Writes everything but settings and surrogate, moves the run to its place, and says what was found.
-    pub(super) fn write(self, run: PartialRun, session: Session) -> Result<()> {
+    pub(crate) fn write(self, run: PartialRun, session: Session) -> Result<()> {
         let summary = self.save(run, session)?;
         session.output.result(&summary, |summary| {
             let tried = self.stage1.map(|report| training::table(report) + "\n");
@@ -143,7 +144,7 @@ impl Finished<'_> {
     }
 
     /// The same without a word but warnings.
-    pub(super) fn save(&self, run: PartialRun, session: Session) -> Result<Summary> {
+    pub(crate) fn save(&self, run: PartialRun, session: Session) -> Result<Summary> {
         let outcome = self.outcome;
         save_source(
             &outcome.source,
@@ -171,7 +172,7 @@ impl Finished<'_> {
             ];
             neb_data::write(run.path(PARTICLES), true, &arrays)?;
         }
-        run.write(HISTORY, &history(self.stage1, outcome))?;
+        run.write(HISTORY, history(self.stage1, outcome))?;
 
         let stage1 = self.stage1;
         let mut warnings = self.warnings.clone();
@@ -200,7 +201,7 @@ impl Finished<'_> {
             output: self.output.to_owned(),
         };
         let text = serde_json::to_string_pretty(&summary)?;
-        run.write(SUMMARY, &format!("{text}\n"))?;
+        run.write(SUMMARY, format!("{text}\n"))?;
         run.finish()?;
         Ok(summary)
     }

@@ -1,5 +1,6 @@
 //! Training a surrogate, as `neb surrogate`, `neb fit` and `neb demo` do it: progress, Ctrl-C, and the table of what was tried.
 
+use neb::source::ladder::LadderWatch;
 use neb::surrogate::{FitOptions, Pairs, Report, Surrogate, SurrogateConfig};
 use neb::train::CheckpointPolicy;
 
@@ -15,24 +16,38 @@ pub(super) fn fit(
     checkpoints: Option<CheckpointPolicy>,
     session: Session,
 ) -> neb::Result<(Surrogate, Report)> {
+    let of = match config.candidates.len() {
+        1 => "",
+        _ => " for this candidate",
+    };
+    let mut bar = TrainingBar::new(of, session.output.quiet);
+    let fitted = fit_watched(pairs, config, seed, checkpoints, &mut |label, progress| {
+        bar.update(label, progress);
+        interrupt::check()
+    });
+    bar.finish();
+    fitted
+}
+
+/// The same; `watch` is told of every step with the candidate's name.
+pub(crate) fn fit_watched(
+    pairs: Pairs,
+    config: &SurrogateConfig,
+    seed: u64,
+    checkpoints: Option<CheckpointPolicy>,
+    watch: &mut LadderWatch,
+) -> neb::Result<(Surrogate, Report)> {
     let count = config.candidates.len();
     let labels: Vec<String> = (1..)
         .zip(&config.candidates)
         .map(|(number, candidate)| format!("{} ({number} of {count})", candidate.model.name()))
         .collect();
-    let of = if count > 1 { " for this candidate" } else { "" };
-    let mut bar = TrainingBar::new(of, session.output.quiet);
     let options = FitOptions {
         seed,
         checkpoints,
-        watch: &mut |number, progress| {
-            bar.update(&labels[number], progress);
-            interrupt::check()
-        },
+        watch: &mut |number, progress| watch(&labels[number], progress),
     };
-    let fitted = Surrogate::fit(pairs, config, options);
-    bar.finish();
-    fitted
+    Surrogate::fit(pairs, config, options)
 }
 
 /// What was tried, as a table; the one that was kept is marked.

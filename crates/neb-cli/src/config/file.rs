@@ -33,13 +33,14 @@ impl ConfigFile {
                 "check the name; `neb config` prints a file to start from",
             )
         })?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    /// Reads the text of a file; `name` says whose it is.
+    pub(super) fn parse(text: &str, name: &str) -> Result<Self> {
         let at = |span: Option<std::ops::Range<usize>>| {
             let before = &text[..span.map_or(0, |span| span.start)];
-            format!(
-                "{}: line {}",
-                path.display(),
-                before.matches('\n').count() + 1
-            )
+            format!("{name}: line {}", before.matches('\n').count() + 1)
         };
         let malformed = |error: toml::de::Error| {
             Failure::input(
@@ -47,14 +48,14 @@ impl ConfigFile {
                 "`neb config` prints a file with every key",
             )
         };
-        let table = DeTable::parse(&text).map_err(malformed)?;
+        let table = DeTable::parse(text).map_err(malformed)?;
         if let Some(unknown) = Unknown::find(table.get_ref()) {
             return Err(Failure::input(
                 format!("{}: {}", at(Some(unknown.span.clone())), unknown.message()),
                 unknown.hint(),
             ));
         }
-        toml::from_str(&text).map_err(malformed)
+        toml::from_str(text).map_err(malformed)
     }
 }
 

@@ -10,7 +10,7 @@ use neb::column::{Declared, Found, Transform, Transforms};
 use serde::Deserialize;
 
 use super::Config;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::files::{Group, PairsFile};
 
 /// The table of one column.
@@ -198,15 +198,28 @@ impl Config {
         pairs: &PairsFile,
         observations: Option<&Group>,
     ) -> Result<Chosen> {
+        self.choose_transforms_of(&pairs.x, &pairs.y, observations)
+            .map_err(|error| match error.downcast() {
+                Ok(error) => failure::in_file(pairs.path(), error),
+                Err(error) => error,
+            })
+    }
+
+    /// The same for pairs that are in no file.
+    pub(crate) fn choose_transforms_of(
+        &mut self,
+        x: &Group,
+        y: &Group,
+        observations: Option<&Group>,
+    ) -> Result<Chosen> {
         let settings = &self.transforms;
-        let (x_names, y_names) = (&pairs.x.names, &pairs.y.names);
+        let (x_names, y_names) = (&x.names, &y.names);
         settings.check_names(x_names, y_names)?;
         let mut notes = Vec::new();
         let mut choose = |role: &str, names: &[String], tables: &[&Group]| {
             let declared = settings.declared(role, names);
             let tables: Vec<_> = tables.iter().map(|table| table.values.view()).collect();
-            let (transforms, found) = Transforms::choose(names, &declared, &tables)
-                .map_err(|error| crate::failure::in_file(pairs.path(), error))?;
+            let (transforms, found) = Transforms::choose(names, &declared, &tables)?;
             notes.extend(
                 found
                     .iter()
@@ -224,8 +237,8 @@ impl Config {
                 .collect();
             anyhow::Ok((transforms, used))
         };
-        let (x, used_x) = choose("x", x_names, &[&pairs.x])?;
-        let tables: Vec<&Group> = [&pairs.y].into_iter().chain(observations).collect();
+        let (x, used_x) = choose("x", x_names, &[x])?;
+        let tables: Vec<&Group> = [y].into_iter().chain(observations).collect();
         let (y, used_y) = choose("y", y_names, &tables)?;
         self.transforms = settings.used(&used_x, &used_y);
         Ok(Chosen { x, y, notes })

@@ -11,14 +11,13 @@
 
 mod scene;
 
-use std::time::Instant;
-
 use rayon::prelude::*;
 
 use super::bank::{Bank, Extent};
+use super::clock::Clock;
 use super::importance::systematic;
 use super::narrowing::narrowing;
-use super::{Draws, Method, Posterior, PosteriorOptions, Stopped, is_over, not_finite};
+use super::{Draws, Method, Posterior, PosteriorOptions, Stopped, not_finite};
 use crate::source::{Density, Width, effective_samples};
 use crate::{Error, Matrix, Noise, Purpose, Result, Rows};
 
@@ -72,13 +71,14 @@ impl Posterior<'_> {
             bank,
             points,
             seed: options.seed,
-            deadline: options.budget.deadline(),
+            clock: self.clock(&options.budget),
         };
         let mut draws = Draws::empty(Method::Annealed, y.rows(), self.prior.dim(), options.draws);
         draws.samples = flight.bank.rows() as u64;
         draws.acceptance = vec![0.0; y.rows()];
         let block = (POINTS_AT_ONCE / points).max(1);
         for first in (0..y.rows()).step_by(block) {
+            flight.clock.tell(first, y.rows());
             let rows = first..y.rows().min(first + block);
             let Some(populations) = flight.run(y.slice(rows), first)? else {
                 draws.stopped = Some(Stopped::Seconds);
@@ -133,7 +133,7 @@ struct Flight<'a> {
     extent: Extent,
     points: usize,
     seed: u64,
-    deadline: Option<Instant>,
+    clock: Clock<'a>,
 }
 
 impl Flight<'_> {
@@ -200,7 +200,7 @@ impl Flight<'_> {
         for part in populations.chunks_mut(at_once) {
             let mut narrowing: Vec<&mut Population> = part.iter_mut().collect();
             for number in 0..self.widths.len() {
-                if is_over(self.deadline) {
+                if self.clock.is_over() {
                     return Ok(None);
                 }
                 narrowing = self.start_at(number, y, first, narrowing)?;

@@ -4,13 +4,12 @@
 //! not: no tuning, whatever the width of the likelihood. Where the likelihood can be widened the walk begins wide and ends with
 //! the likelihood itself: a narrow peak pulls from afar only when it is widened.
 
-use std::time::Instant;
-
 use rayon::prelude::*;
 
 use super::bank::{BLOCK, Bank, Extent};
+use super::clock::Clock;
 use super::narrowing::narrowing;
-use super::{Maximum, Posterior, is_over, not_finite};
+use super::{Budget, Maximum, Posterior, not_finite};
 use crate::source::{Density, Width, narrowest_width};
 use crate::{Likelihood, Matrix, PairWeights, Result, Rows};
 
@@ -104,12 +103,7 @@ impl Hill<'_> {
     }
 
     /// The highest point each observation's starting points lead to, while the likelihood narrows.
-    pub(super) fn climb(
-        &self,
-        starts: Vec<Start>,
-        widths: &[Width],
-        deadline: Option<Instant>,
-    ) -> Maximum {
+    pub(super) fn climb(&self, starts: Vec<Start>, widths: &[Width], clock: Clock) -> Maximum {
         let mut climbers: Vec<Climber> = starts
             .into_iter()
             .map(|Start { owner, x }| Climber {
@@ -126,13 +120,13 @@ impl Hill<'_> {
                 likelihood: &*likelihood,
                 ..*self
             };
-            hill.walk(&mut climbers, deadline);
+            hill.walk(&mut climbers, clock);
         }
         self.best(&climbers)
     }
 
     /// Moves every point uphill until its height is stable.
-    fn walk(&self, climbers: &mut [Climber], deadline: Option<Instant>) {
+    fn walk(&self, climbers: &mut [Climber], clock: Clock) {
         let dim = self.extent.low.len();
         let owners: Vec<u32> = climbers.iter().map(|climber| climber.owner).collect();
         let x = climbers
@@ -146,7 +140,7 @@ impl Hill<'_> {
         }
         let mut walking: Vec<usize> = (0..climbers.len()).collect();
         for round in 1..=MOST_STEPS {
-            if walking.is_empty() || is_over(deadline) {
+            if walking.is_empty() || clock.is_over() {
                 break;
             }
             self.step(climbers, &walking);
@@ -298,5 +292,5 @@ pub(super) fn posterior_maximum(posterior: Posterior, y: Rows, seed: u64) -> Res
         y,
         extent: &Extent::of(&x),
     };
-    Ok(hill.climb(starts, &widths, None))
+    Ok(hill.climb(starts, &widths, posterior.clock(&Budget::default())))
 }

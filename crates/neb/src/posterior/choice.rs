@@ -20,7 +20,7 @@ impl Posterior<'_> {
     pub fn suggested_method(&self, y: Rows, options: &PosteriorOptions) -> Result<Method> {
         self.check(y)?;
         let y = y.slice(0..y.rows().min(PROBES));
-        let maxima = self.likelihood_maxima(y, options, options.budget.deadline())?;
+        let maxima = self.likelihood_maxima(y, options, self.clock(&options.budget))?;
         let bank = Bank {
             source: self.prior,
             seed: options.seed,

@@ -1,6 +1,7 @@
 //! Direct draws from a recognition network q_ψ(x|y): no sampler, and no check but the calibration of the result.
 
-use super::{Draws, Method, PosteriorOptions, Stopped, is_over};
+use super::clock::Clock;
+use super::{Draws, Method, PosteriorOptions, Stopped};
 use crate::source::Recognition;
 use crate::{Error, Matrix, Noise, Purpose, Result, Rows};
 
@@ -38,11 +39,11 @@ pub fn direct(recognition: &dyn Recognise, y: Rows, options: &PosteriorOptions) 
             "ask for at least 1 draw of at least 1 observation",
         ));
     }
-    let deadline = options.budget.deadline();
+    let clock = Clock::start(&options.budget, None);
     let mut draws = Draws::empty(Method::Direct, y.rows(), recognition.dim(), wanted);
     let block = (ROWS_AT_ONCE / wanted).max(1);
     for first in (0..y.rows()).step_by(block) {
-        if is_over(deadline) {
+        if clock.is_over() {
             draws.stopped = Some(Stopped::Seconds);
             break;
         }

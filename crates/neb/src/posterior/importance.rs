@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::ascent::Hill;
 use super::bank::{Bank, Extent};
 use super::pareto::pareto_k;
-use super::{Draws, Method, Posterior, PosteriorOptions, Recognise, Stopped, is_over, not_finite};
+use super::{Draws, Method, Posterior, PosteriorOptions, Recognise, Stopped, not_finite};
 use crate::{Error, Matrix, Noise, Purpose, Result, Rows, Stream};
 
 /// Samples of the first bank; of the second, for observations whose effective number is below the draws asked for.
@@ -33,7 +33,7 @@ impl Posterior<'_> {
     /// Observations that cannot be used; a likelihood that is NaN or infinite.
     pub fn importance(&self, y: Rows, options: &PosteriorOptions) -> Result<Draws> {
         let mut draws = self.begin(y, options)?;
-        let deadline = options.budget.deadline();
+        let clock = self.clock(&options.budget);
         let bank = Bank {
             source: self.prior,
             seed: options.seed,
@@ -46,8 +46,9 @@ impl Posterior<'_> {
             }
             let x = bank.first(size as usize);
             draws.samples = size;
+            clock.tell(0, wanting.len());
             for rows in wanting.chunks((PAIRS_AT_ONCE / x.rows()).max(1)) {
-                if is_over(deadline) {
+                if clock.is_over() {
                     draws.stopped = Some(Stopped::Seconds);
                     return Ok(draws);
                 }
@@ -61,6 +62,7 @@ impl Posterior<'_> {
                     .map(|(&row, logs)| resample(logs, row as usize, options))
                     .collect();
                 for (&row, found) in rows.iter().zip(found) {
+                    clock.tell_one();
                     draws.take(row as usize, x.view(), &found?);
                 }
             }
@@ -81,15 +83,16 @@ impl Posterior<'_> {
     ) -> Result<Draws> {
         let mut draws = self.begin(y, options)?;
         let density = self.density()?;
-        let deadline = options.budget.deadline();
+        let clock = self.clock(&options.budget);
         let most = usize::try_from(options.budget.max_samples).unwrap_or(usize::MAX);
         let proposals = FEWEST_PROPOSALS.max(4 * options.draws).min(most).max(1);
         let block = (PAIRS_AT_ONCE / 16 / proposals).max(1);
         for first in (0..y.rows()).step_by(block) {
-            if is_over(deadline) {
+            if clock.is_over() {
                 draws.stopped = Some(Stopped::Seconds);
                 break;
             }
+            clock.tell(first, y.rows());
             let rows = first..y.rows().min(first + block);
             let block_y = y.slice(rows.clone());
             let noise = Noise::new(options.seed, Purpose::Posterior, (3 << 40) + first as u64);

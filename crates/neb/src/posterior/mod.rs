@@ -16,6 +16,7 @@ mod annealed;
 mod ascent;
 mod bank;
 mod choice;
+mod clock;
 mod diagnostics;
 mod direct;
 mod importance;
@@ -27,14 +28,15 @@ mod rejection;
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, Instant};
-
 use serde::{Deserialize, Serialize};
 
+pub use clock::Tracker;
 pub use diagnostics::{effective_size, split_r_hat};
 pub use direct::{Recognise, direct};
 pub use nuts::NutsOptions;
 pub use potential::{Scaled, Unconstrained};
+
+use clock::Clock;
 
 use crate::source::{Density, Source};
 use crate::{Error, Likelihood, Matrix, Result, Rows};
@@ -85,23 +87,11 @@ impl Default for Budget {
     }
 }
 
-impl Budget {
-    /// The moment the seconds are over; none where there is no limit.
-    fn deadline(&self) -> Option<Instant> {
-        let seconds = Duration::try_from_secs_f64(self.max_seconds.max(0.0)).ok()?;
-        Instant::now().checked_add(seconds)
-    }
-}
-
-fn is_over(deadline: Option<Instant>) -> bool {
-    deadline.is_some_and(|deadline| Instant::now() >= deadline)
-}
-
 /// Which budget ended a run early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopped {
-    /// The seconds were over.
+    /// The seconds were over, or it was asked to stop.
     Seconds,
     /// All samples were drawn.
     Samples,
@@ -226,6 +216,7 @@ pub struct Maximum {
 pub struct Posterior<'a> {
     prior: &'a dyn Source,
     likelihood: &'a dyn Likelihood,
+    tracker: Option<&'a Tracker>,
 }
 
 impl<'a> Posterior<'a> {
@@ -245,7 +236,23 @@ impl<'a> Posterior<'a> {
                 "take both from the same run",
             ));
         }
-        Ok(Self { prior, likelihood })
+        Ok(Self {
+            prior,
+            likelihood,
+            tracker: None,
+        })
+    }
+
+    /// The same, whose samplers are watched and can be stopped by `tracker`.
+    pub fn tracked(self, tracker: &'a Tracker) -> Self {
+        Self {
+            tracker: Some(tracker),
+            ..self
+        }
+    }
+
+    fn clock(&self, budget: &Budget) -> Clock<'a> {
+        Clock::start(budget, self.tracker)
     }
 
     /// log q(y_i|x_i) + log q(x_i) row by row: the log-density of the posterior up to a constant that depends on y_i alone.

@@ -11,7 +11,6 @@
 //! [`Posterior::rejection`] or [`Posterior::importance`].
 
 use std::collections::HashMap;
-use std::time::Instant;
 
 use nuts_rs::{
     Chain, CpuLogpFunc, CpuMath, CpuMathError, DiagNutsSettings, HasDims, LogpError, Settings,
@@ -20,11 +19,12 @@ use rayon::prelude::*;
 
 use super::ascent::PILOT;
 use super::bank::{Bank, Extent};
+use super::clock::Clock;
 use super::importance::systematic;
 use super::potential::Potential;
 use super::{
     Draws, Method, Posterior, PosteriorOptions, Scaled, Stopped, Unconstrained, effective_size,
-    is_over, split_r_hat,
+    split_r_hat,
 };
 use crate::{Error, Matrix, Noise, Purpose, Result, Rows};
 
@@ -83,18 +83,23 @@ impl Posterior<'_> {
             length: options.draws.div_ceil(nuts.chains),
             seed: options.seed,
             nuts,
-            deadline: options.budget.deadline(),
+            clock: self.clock(&options.budget),
         };
+        plan.clock.tell(0, y.rows());
         let rows: Vec<Result<Vec<Traced>>> = (0..y.rows())
             .into_par_iter()
-            .map(|row| plan.chains(row, y.slice(row..row + 1), &x))
+            .map(|row| {
+                let chains = plan.chains(row, y.slice(row..row + 1), &x);
+                plan.clock.tell_one();
+                chains
+            })
             .collect();
         let mut draws = Draws::empty(Method::Nuts, y.rows(), self.prior.dim(), options.draws);
         draws.samples = x.rows() as u64;
         for (row, chains) in rows.into_iter().enumerate() {
             draws.take_chains(row, &chains?);
         }
-        if !draws.complete() && is_over(plan.deadline) {
+        if !draws.complete() && plan.clock.is_over() {
             draws.stopped = Some(Stopped::Seconds);
         }
         Ok(draws)
@@ -108,7 +113,7 @@ struct Plan<'a> {
     length: usize,
     seed: u64,
     nuts: &'a NutsOptions,
-    deadline: Option<Instant>,
+    clock: Clock<'a>,
 }
 
 /// The draws of one chain after warm-up.
@@ -155,7 +160,7 @@ impl Plan<'_> {
         let mut point = vec![0.0; dim];
         let mut divergences = 0;
         for draw in 0..self.nuts.warm_up + self.length {
-            if is_over(self.deadline) {
+            if self.clock.is_over() {
                 break;
             }
             let (u, progress) = sampler.draw().map_err(failed)?;

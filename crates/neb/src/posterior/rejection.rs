@@ -5,13 +5,12 @@
 //! log q(y|x) − log u, u the uniform number it was accepted with: if a later sample turns out to be higher than the
 //! maximum, the maximum rises and draws whose score is below it are dropped, as if it had been known from the start.
 
-use std::time::Instant;
-
 use rayon::prelude::*;
 
 use super::ascent::{Hill, PILOT, best_samples, widths_from};
 use super::bank::{BLOCK, Bank, CHUNK, Extent};
-use super::{Draws, Method, Posterior, PosteriorOptions, Stopped, is_over, not_finite};
+use super::clock::Clock;
+use super::{Draws, Method, Posterior, PosteriorOptions, Stopped, not_finite};
 use crate::{Error, Matrix, Noise, Purpose, Result, Rows, Stream};
 
 /// log of the smallest uniform number that can be drawn.
@@ -32,8 +31,8 @@ impl Posterior<'_> {
                 "ask for at least 1",
             ));
         }
-        let deadline = options.budget.deadline();
-        let maxima = self.likelihood_maxima(y, options, deadline)?;
+        let clock = self.clock(&options.budget);
+        let maxima = self.likelihood_maxima(y, options, clock)?;
         let dim = self.prior.dim();
         let mut rows: Vec<Accepted> = maxima
             .into_iter()
@@ -46,7 +45,9 @@ impl Posterior<'_> {
         };
         let mut samples = 0;
         let stopped = loop {
-            if rows.iter().all(|row| row.done) {
+            let done = rows.iter().filter(|row| row.done).count();
+            clock.tell(done, rows.len());
+            if done == rows.len() {
                 break None;
             }
             let left = options.budget.max_samples - samples;
@@ -55,7 +56,7 @@ impl Posterior<'_> {
             }
             let chunk = samples / CHUNK as u64;
             let x = bank.chunk(chunk, CHUNK.min(left as usize));
-            if !self.visit(y, &x, chunk, &mut rows, options, deadline)? {
+            if !self.visit(y, &x, chunk, &mut rows, options, clock)? {
                 break Some(Stopped::Seconds);
             }
             samples += x.rows() as u64;
@@ -78,7 +79,7 @@ impl Posterior<'_> {
         &self,
         y: Rows,
         options: &PosteriorOptions,
-        deadline: Option<Instant>,
+        clock: Clock,
     ) -> Result<Vec<f32>> {
         let bank = Bank {
             source: self.prior,
@@ -96,7 +97,7 @@ impl Posterior<'_> {
             y,
             extent: &Extent::of(&x),
         };
-        Ok(hill.climb(starts, &widths, deadline).log_prob)
+        Ok(hill.climb(starts, &widths, clock).log_prob)
     }
 
     /// Shows a chunk of the bank to every observation that is not done; false if the seconds were over before.
@@ -107,13 +108,13 @@ impl Posterior<'_> {
         chunk: u64,
         rows: &mut [Accepted],
         options: &PosteriorOptions,
-        deadline: Option<Instant>,
+        clock: Clock,
     ) -> Result<bool> {
         let noise = Noise::new(options.seed, Purpose::Posterior, chunk);
         let mut active: Vec<&mut Accepted> = rows.iter_mut().filter(|row| !row.done).collect();
         let mut logs = Matrix::zeros(BLOCK.min(active.len()), x.rows());
         for block in active.chunks_mut(BLOCK) {
-            if is_over(deadline) {
+            if clock.is_over() {
                 return Ok(false);
             }
             let owners: Vec<u32> = block.iter().map(|row| row.observation as u32).collect();

@@ -424,6 +424,36 @@ fn a_narrow_peak_over_a_floor_is_found() {
     );
 }
 
+/// A search that would not end in a lifetime is stopped from another thread; one that ends has told of every observation.
+#[test]
+fn a_tracker_counts_and_stops() {
+    let prior = normal_prior(2, 1.0);
+    let y = Matrix::from_vec(vec![0.0, 0.0, 0.5, 0.5], 2);
+    let likelihood = |deviation| AdditiveNoise { dim: 2, deviation };
+    let (wide, narrow) = (likelihood(0.5), likelihood(1e-9));
+    let tracker = Tracker::default();
+    let posterior = Posterior::new(&prior, &wide).unwrap().tracked(&tracker);
+    assert!(
+        posterior
+            .rejection(y.view(), &options(10))
+            .unwrap()
+            .complete()
+    );
+    assert_eq!(tracker.progress(), (2, 2));
+    let mut endless = options(1000);
+    endless.budget.max_samples = u64::MAX;
+    let posterior = Posterior::new(&prior, &narrow).unwrap().tracked(&tracker);
+    let draws = std::thread::scope(|scope| {
+        let search = scope.spawn(|| posterior.rejection(y.view(), &endless).unwrap());
+        while tracker.progress() != (0, 2) {
+            std::thread::yield_now();
+        }
+        tracker.stop();
+        search.join().unwrap()
+    });
+    assert!(tracker.is_stopped() && !draws.complete());
+}
+
 #[test]
 fn bits_do_not_depend_on_the_threads() {
     let likelihood = Exact::new(simulator::by_name("two-moons").unwrap());

@@ -60,8 +60,20 @@ impl Draws {
 /// Judges the run and draws its figures.
 pub(super) fn report(material: &Material) -> Result<(Report, Judged)> {
     let draws = Draws::new(material);
+    let (mut report, judged) = judge(material, &draws, COMPARED)?;
+    report.sections = pictures::sections(material, &draws);
+    Ok((report, judged))
+}
+
+/// The same without its figures, judged from at most `compared` rows.
+pub(super) fn without_pictures(material: &Material, compared: usize) -> Result<(Report, Judged)> {
+    judge(material, &Draws::new(material), compared)
+}
+
+fn judge(material: &Material, draws: &Draws, compared: usize) -> Result<(Report, Judged)> {
+    let auc = |draws: &Matrix, sample: Sample| auc(draws, sample, compared, material.seed);
     let y_auc = match &material.observations {
-        Found::Here(seen) => Some(auc(&draws.y, seen.values.view().into(), material.seed)?),
+        Found::Here(seen) => Some(auc(&draws.y, seen.values.view().into())?),
         Found::Absent(_) => None,
     };
     let x_auc = match &material.truth {
@@ -70,15 +82,15 @@ pub(super) fn report(material: &Material) -> Result<(Report, Judged)> {
                 rows: truth.x.values.view(),
                 weights: truth.weights.as_deref(),
             };
-            Some(auc(&draws.x, sample, material.seed)?)
+            Some(auc(&draws.x, sample)?)
         }
         None => None,
     };
-    let verdict = verdict(&facts(material, &draws, y_auc, x_auc));
+    let verdict = verdict(&facts(material, draws, y_auc, x_auc));
     let report = Report {
         title: format!("Report on the run {}", material.name),
         verdict,
-        sections: pictures::sections(material, &draws),
+        sections: Vec::new(),
         tables: tables::tables(material, y_auc, x_auc),
         config: material.config.clone(),
     };
@@ -86,8 +98,8 @@ pub(super) fn report(material: &Material) -> Result<(Report, Judged)> {
 }
 
 /// How well a classifier tells as many draws from a sample.
-fn auc(draws: &Matrix, sample: Sample, seed: u64) -> Result<Estimate> {
-    let rows = sample.rows.rows().min(COMPARED);
+fn auc(draws: &Matrix, sample: Sample, compared: usize, seed: u64) -> Result<Estimate> {
+    let rows = sample.rows.rows().min(compared);
     let sample = Sample {
         rows: sample.rows.slice(0..rows),
         weights: sample.weights.map(|weights| &weights[..rows]),

@@ -3,7 +3,6 @@
 use rayon::prelude::*;
 
 use super::super::importance::systematic;
-use super::super::is_over;
 use super::Flight;
 use crate::source::effective_samples;
 use crate::{Likelihood, Matrix, Noise, PairWeights, Rows};
@@ -123,7 +122,7 @@ impl Scene<'_> {
         round: &mut u64,
     ) -> bool {
         for _ in 0..moves {
-            if is_over(self.flight.deadline) {
+            if self.flight.clock.is_over() {
                 return false;
             }
             *round += 1;

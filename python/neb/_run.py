@@ -1,0 +1,210 @@
+"""Both stages, and the folder they leave."""
+
+from __future__ import annotations
+
+import html
+import json
+import tempfile
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import _arrays, _neb
+from ._errors import NebValueError
+from ._posterior import Posterior
+from ._progress import Callback
+from ._source import Source
+from ._surrogate import Surrogate
+
+
+#: Observations that the verdict in a notebook is made from.
+_JUDGED = 2000
+
+
+class Run:
+    """A fitted surrogate and the source found through it: the folder of `neb fit`, both ways.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+    source : Source
+    """
+
+    def __init__(self, surrogate: Surrogate, source: Source) -> None:
+        surrogate.fitted()
+        source.fitted()
+        self.surrogate = surrogate
+        self.source = source
+        self._html: str | None = None
+
+    @property
+    def posterior(self) -> Posterior:
+        """What single observations say about their own x."""
+        return Posterior(self.source, self.surrogate)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What was tried and what was kept."""
+        return self.source.summary
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """Every epoch of every training."""
+        return self.source.history
+
+    def save(self, folder: str | PathLike[str], *, force: bool = False) -> None:
+        """Writes the folder of the run, whole or not at all; `neb` reads it as its own.
+
+        Parameters
+        ----------
+        folder : path
+        force : bool
+            Replace a run that is there.
+        """
+        target = Path(folder)
+        files = self.source.run_files(target)
+        _neb.save_run(target, force, self.surrogate.fitted(), self.source.fitted(), files)
+
+    @classmethod
+    def load(cls, folder: str | PathLike[str]) -> Run:
+        """Reads the folder of a run."""
+        source = Source.load(folder)
+        particles = source.particles
+        x = None if particles is None else particles[0]
+        return cls(Surrogate._of(_neb.Surrogate.load(folder), x), source)
+
+    def __repr__(self) -> str:
+        return f"Run({self.surrogate!r}, {self.source!r})"
+
+    def _repr_html_(self) -> str:
+        """The top of the report: the verdict, from a part of the observations where there are many."""
+        if self._html is None:
+            if not self.source.summary:
+                return f"<pre>{html.escape(repr(self))}</pre>"
+            with tempfile.TemporaryDirectory() as work:
+                folder = Path(work, "run")
+                self.save(folder)
+                observations = _stored(work, "observations", y=self.source.observations)
+                self._html = _neb.report_top(folder, observations, _JUDGED)
+        return self._html
+
+
+def _stored(folder: str, name: str, **arrays: Any) -> Path | None:
+    """A file of these arrays; none where one of them is missing."""
+    if any(values is None for values in arrays.values()):
+        return None
+    path = Path(folder, f"{name}.npz")
+    tables: dict[str, Any] = {role: _arrays.table(role, values) for role, values in arrays.items()}
+    np.savez(path, **tables)
+    return path
+
+
+def fit(
+    x: Any,
+    y: Any,
+    observations: Any,
+    *,
+    surrogate: Surrogate | None = None,
+    source: Source | None = None,
+    weights: Any = None,
+    seed: int = 1,
+    output: str | PathLike[str] | None = None,
+    force: bool = False,
+    progress: bool = True,
+    callback: Callback | None = None,
+) -> Run:
+    """Both stages, as `neb fit` does them: from simulated pairs and observations to a run.
+
+    Parameters
+    ----------
+    x, y : array_like
+        Simulated pairs, row by row.
+    observations : array_like
+        Observed y.
+    surrogate, source : Surrogate, Source, optional
+        Not yet fitted, with settings of your own; by default those of `neb fit`.
+    weights : array_like, optional
+        One weight per observation.
+    seed : int
+        Of the defaults; models of your own have theirs.
+    output : path, optional
+        The folder of the run to write.
+    force : bool
+        Replace a run that is there.
+    progress, callback
+        As in `Surrogate.fit`.
+    """
+    surrogate = surrogate or Surrogate("noisy-mixture", seed=seed)
+    source = source or Source(seed=seed)
+    if output is not None:
+        _neb.check_run_target(Path(output), force)
+    surrogate.fit(x, y, progress=progress, callback=callback)
+    source.fit(
+        observations,
+        surrogate,
+        weights=weights,
+        output=output,
+        force=force,
+        progress=progress,
+        callback=callback,
+    )
+    return Run(surrogate, source)
+
+
+def load(folder: str | PathLike[str]) -> Run:
+    """Reads the folder of a run, whoever wrote it."""
+    return Run.load(folder)
+
+
+def report(
+    run: Run | str | PathLike[str],
+    output: str | PathLike[str] | None = None,
+    *,
+    observations: Any = None,
+    pairs: tuple[Any, Any] | None = None,
+    truth: Any = None,
+    force: bool = False,
+) -> dict[str, Any]:
+    """The page of a run, with verdict and figures, as `neb report` writes it.
+
+    Parameters
+    ----------
+    run : Run or path
+    output : path
+        The page to write (``.html``); in the folder of a run by default, needed for a `Run`.
+    observations : array_like, optional
+        y, for the figures that compare with them; those of the fit where they are known.
+    pairs : (x, y), optional
+        Simulated pairs.
+    truth : array_like, optional
+        Draws of the true source, where it is known.
+    force : bool
+        Replace a page that is there.
+
+    Returns
+    -------
+    dict
+        Where the page is (``report``), its ``verdict``, and the AUCs behind it.
+    """
+    with tempfile.TemporaryDirectory() as work:
+        folder = Path(work, "run")
+        if isinstance(run, Run):
+            if output is None:
+                raise NebValueError("report() of a Run needs the page to write", "give output, such as report.html")
+            run.save(folder)
+            observations = run.source.observations if observations is None else observations
+        else:
+            folder = Path(run)
+        x, y = pairs or (None, None)
+        written = _neb.write_report(
+            folder,
+            _stored(work, "truth", x=truth),
+            _stored(work, "observations", y=observations),
+            _stored(work, "pairs", x=x, y=y),
+            output,
+            force,
+        )
+    result: dict[str, Any] = json.loads(written)
+    return result
