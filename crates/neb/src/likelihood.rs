@@ -22,6 +22,17 @@ pub struct PairWeights {
     pub weight: Vec<f32>,
 }
 
+impl PairWeights {
+    /// One pair of weight 1 for each x_k, with the observation of row `y_row[k]`.
+    pub fn one_each(y_row: &[u32]) -> Self {
+        Self {
+            starts: (0..=y_row.len()).collect(),
+            y_row: y_row.to_vec(),
+            weight: vec![1.0; y_row.len()],
+        }
+    }
+}
+
 /// q(y|x): its logarithm row by row and for all pairs, its gradient with respect to x, and draws.
 ///
 /// All values are in the user's units.

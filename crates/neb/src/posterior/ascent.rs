@@ -89,11 +89,7 @@ impl Hill<'_> {
     /// Slopes at the points.
     pub(super) fn gradient(&self, owners: &[u32], x: Rows) -> Matrix {
         let mut slopes = Matrix::zeros(x.rows(), x.cols());
-        let weights = PairWeights {
-            starts: (0..=owners.len()).collect(),
-            y_row: owners.to_vec(),
-            weight: vec![1.0; owners.len()],
-        };
+        let weights = PairWeights::one_each(owners);
         self.likelihood
             .grad_x_pairs(self.y, x, &weights, slopes.view_mut());
         if let Some(density) = self.density.filter(|_| self.prior_counts) {

@@ -211,11 +211,7 @@ impl Scene<'_> {
     /// ∂/∂x of log q(y|x) + log q(x).
     fn slopes(&self, owners: &[u32], x: Rows) -> Matrix {
         let mut slopes = Matrix::zeros(x.rows(), x.cols());
-        let weights = PairWeights {
-            starts: (0..=owners.len()).collect(),
-            y_row: owners.to_vec(),
-            weight: vec![1.0; owners.len()],
-        };
+        let weights = PairWeights::one_each(owners);
         self.likelihood
             .grad_x_pairs(self.y, x, &weights, slopes.view_mut());
         let density = self.flight.density;
