@@ -7,7 +7,8 @@
 //! 3. particles: weights on the pairs' own x_j by expectation-maximisation, then a spline flow fitted to them and refined alike.
 //!
 //! Each is judged by the log-marginal likelihood of the same held-out observations. A more flexible source replaces a simpler
-//! one only if it is better by more than two standard errors, paired over the observations.
+//! one only if it is better by more than two standard errors, paired over the observations; a refined flow replaces the one it
+//! began as if it is better at all.
 //!
 //! With checkpoints every training has a file of its own, and a ladder that was stopped is climbed again: finished trainings
 //! are read back, the one under way goes on, everything between them is computed anew, to the same bits.

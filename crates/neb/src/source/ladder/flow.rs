@@ -87,7 +87,7 @@ impl Climber<'_, '_> {
             &mut |progress: &Progress| watch(name, progress),
         )?;
         let reference = source.clone();
-        self.judge(
+        let kept = self.judge(
             Candidate {
                 name: name.to_owned(),
                 source: source.clone(),
@@ -125,7 +125,8 @@ impl Climber<'_, '_> {
                 started,
                 history,
             },
-            2.0,
+            // No more flexible than what it began as.
+            if kept { 0.0 } else { 2.0 },
         )?;
         Ok(())
     }
