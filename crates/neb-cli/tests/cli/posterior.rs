@@ -68,7 +68,7 @@ fn neither_threads_nor_repetition_change_a_posterior() {
 #[test]
 fn a_budget_gives_what_was_found_and_exit_code_1() {
     let folder = Folder::with_run();
-    let line = "posterior run --observations seen.npz -n 500";
+    let line = "posterior run --observations seen.npz --method rejection -n 500";
     let ended = folder.neb(&format!("{line} --max-samples 600 -o few.npz"));
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(
