@@ -6,6 +6,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use crate::commands::reproduce::Table;
+
 /// Neural Empirical Bayes: the distribution behind noisy observations, from a simulator.
 #[derive(Debug, Parser)]
 #[command(name = "neb", version, arg_required_else_help = true)]
@@ -68,6 +70,8 @@ pub(crate) enum Command {
     Omnifold(Omnifold),
     /// Correct data for a detector: weights on the simulation, a smooth spectrum, histograms with covariance
     Unfold(Box<Unfold>),
+    /// The paper's tables, our values beside the paper's
+    Reproduce(Reproduce),
     /// Print the settings a training would use, and where each comes from
     Config(Config),
     /// Print a shell's completion script
@@ -85,6 +89,37 @@ pub(crate) struct Demo {
     /// Folder to write: data, run and report [default: neb-demo-PROBLEM]
     #[arg(short, long, value_name = "RUN")]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Reproduce {
+    /// The table [default: all; collider only with --collider]
+    #[arg(value_enum)]
+    pub(crate) table: Option<Table>,
+    /// How often every cell is run, each time with the next seed
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) repeats: u64,
+    /// Networks and schedules behind the estimators; our own row always has the defaults
+    #[arg(long, value_enum, default_value = "paper")]
+    pub(crate) preset: Preset,
+    /// One problem only: two-moons, slcp or ik
+    #[arg(long, value_name = "PROBLEM")]
+    pub(crate) only: Option<String>,
+    /// A collider sample: the folder of proposal.npz and nature.npz, with arrays gen and sim
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) collider: Option<PathBuf>,
+    /// Simulated pairs
+    #[arg(long, value_name = "M", default_value_t = 15_000, value_parser = at_least_one)]
+    pub(crate) pairs: usize,
+    /// Observations
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = at_least_one)]
+    pub(crate) observations: usize,
+    /// Most epochs of every training, for a quick look [default: those of the preset]
+    #[arg(long, value_name = "E", value_parser = at_least_one)]
+    pub(crate) epochs: Option<usize>,
+    /// Folder to write; cells that are there already are not run again
+    #[arg(short, long, value_name = "FOLDER", default_value = "neb-reproduce")]
+    pub(crate) output: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]

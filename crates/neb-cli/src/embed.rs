@@ -21,7 +21,7 @@ use crate::commands::stage2::{self, Data};
 use crate::commands::summary::Finished;
 use crate::commands::{Session, climbing, report, training};
 use crate::config::Config;
-use crate::failure;
+use crate::failure::{self, Failure};
 use crate::files::{self, Address, Group};
 use crate::output::Output;
 use crate::run_folder::{self, CONFIG, PartialRun, RECOGNITION, SOURCE, SURROGATE};
@@ -62,6 +62,17 @@ impl From<anyhow::Error> for Refusal {
                 failure::INTERRUPTED => RefusalKind::Interrupted,
                 _ => RefusalKind::Input,
             },
+        }
+    }
+}
+
+impl From<Refusal> for anyhow::Error {
+    fn from(refusal: Refusal) -> Self {
+        let hint = refusal.hint.unwrap_or_default();
+        match refusal.kind {
+            RefusalKind::Input => Failure::input(refusal.message, hint),
+            RefusalKind::Computation => Failure::computation(refusal.message, hint),
+            RefusalKind::Interrupted => Failure::interrupted(refusal.message, hint),
         }
     }
 }

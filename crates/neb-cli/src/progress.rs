@@ -3,7 +3,9 @@
 //! The time left is that of the current training alone (the next may be faster or slower), from the speed measured
 //! since this session began it: steps made before a resume do not count.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -33,18 +35,8 @@ struct Started {
 impl TrainingBar {
     /// A line; the time left is said to be that `of` something.
     pub(crate) fn new(of: &'static str, quiet: bool) -> Self {
-        let visible = !quiet && std::io::stderr().is_terminal();
-        let target = if visible {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:24} {msg}") {
-            bar.set_style(style);
-        }
         Self {
-            bar,
+            bar: hidden_unless_asked(quiet),
             of,
             current: None,
             shown: None,
@@ -101,6 +93,94 @@ impl TrainingBar {
 
     /// Clears the line.
     pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn hidden_unless_asked(quiet: bool) -> ProgressBar {
+    let visible = !quiet && std::io::stderr().is_terminal();
+    let target = if visible {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(None, target);
+    if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:24} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// One line for many pieces of work of known relative cost, several under way at once.
+pub(crate) struct WholeBar {
+    bar: ProgressBar,
+    total: f64,
+    started: Instant,
+    state: Mutex<WholeState>,
+}
+
+#[derive(Default)]
+struct WholeState {
+    pieces: usize,
+    done: usize,
+    finished: f64,
+    /// Share and cost of what is under way, by its number.
+    current: BTreeMap<usize, (f64, f64)>,
+    shown: Option<Instant>,
+}
+
+impl WholeBar {
+    /// A line for pieces of these costs.
+    pub(crate) fn new(costs: impl Iterator<Item = f64>, quiet: bool) -> Self {
+        let costs: Vec<f64> = costs.collect();
+        let bar = hidden_unless_asked(quiet);
+        bar.set_length(1000);
+        Self {
+            bar,
+            total: costs.iter().sum(),
+            started: Instant::now(),
+            state: Mutex::new(WholeState {
+                pieces: costs.len(),
+                ..WholeState::default()
+            }),
+        }
+    }
+
+    /// Takes note that a share of a piece is done, and what it is doing.
+    pub(crate) fn update(&self, piece: usize, cost: f64, share: f64, doing: &str) {
+        let now = Instant::now();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.current.insert(piece, (share, cost));
+        let due = state.shown.is_none_or(|shown| now - shown >= EVERY);
+        if self.bar.is_hidden() || !due {
+            return;
+        }
+        state.shown = Some(now);
+        let under_way: f64 = state
+            .current
+            .values()
+            .map(|(share, cost)| share * cost)
+            .sum();
+        let done = (state.finished + under_way) / self.total.max(f64::MIN_POSITIVE);
+        self.bar.set_position((1000.0 * done) as u64);
+        self.bar
+            .set_prefix(format!("{} of {}", state.done, state.pieces));
+        let left =
+            (done > 0.002).then(|| (now - self.started).mul_f64((1.0 - done).max(0.0) / done));
+        let left = left.map_or_else(String::new, |left| format!(", about {} left", words(left)));
+        self.bar.set_message(format!("{doing}{left}"));
+    }
+
+    /// Takes note that a piece is done.
+    pub(crate) fn finish(&self, piece: usize, cost: f64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.current.remove(&piece);
+        state.done += 1;
+        state.finished += cost;
+    }
+
+    /// Clears the line.
+    pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }

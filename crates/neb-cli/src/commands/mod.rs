@@ -10,6 +10,7 @@ pub(crate) mod log_prob;
 mod omnifold;
 pub(crate) mod posterior;
 pub(crate) mod report;
+pub(crate) mod reproduce;
 mod resume;
 pub(crate) mod sample;
 mod simulate;
@@ -82,6 +83,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         Command::Calibrate(args) => calibrate::run(&args, session),
         Command::Omnifold(args) => omnifold::run(&args, session),
         Command::Unfold(args) => unfold::run(&args, session),
+        Command::Reproduce(args) => reproduce::run(&args, session),
         Command::Config(args) => config::run(&args, session),
         Command::Completions { shell } => {
             let mut script = Vec::new();

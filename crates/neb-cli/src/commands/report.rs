@@ -89,7 +89,7 @@ fn clear(folder: &Path) -> Result<()> {
 }
 
 /// Writes a figure as SVG and as PNG.
-fn save(figure: &Figure, folder: &Path) -> Result<[PathBuf; 2]> {
+pub(super) fn save(figure: &Figure, folder: &Path) -> Result<[PathBuf; 2]> {
     let files = KINDS.map(|kind| folder.join(format!("{}.{kind}", figure.name)));
     put(&files[0], figure.to_svg().as_bytes())?;
     put(&files[1], &figure.to_png(PNG_SCALE)?)?;

@@ -6,6 +6,7 @@ mod commands;
 mod folder;
 mod posterior;
 mod report;
+mod reproduce;
 #[cfg(unix)]
 mod resume;
 mod stage2;

@@ -3,6 +3,9 @@
 //! The score s(x) is a multilayer perceptron of the standardised columns, trained by Adam on the weighted logistic loss
 //! w · log(1 + e^(∓s)) through the one training loop; its weights are those of the best held-out loss. The scores of a few
 //! networks, each with other rows held out, are averaged: weak differences stand out better.
+//!
+//! [`Network::of_the_authors`] is what the paper's authors judged with, to compare with their tables: raw columns, gradient
+//! descent with momentum, one network of 10d × 10d rectifiers. It misses differences that the default sees.
 
 use std::ops::ControlFlow;
 
@@ -41,6 +44,12 @@ pub struct Network {
     pub patience: usize,
     /// Networks, each with other rows held out, whose scores are averaged.
     pub members: usize,
+    /// Function between the layers.
+    pub activation: Activation,
+    /// Whether the columns are brought to mean 0 and deviation 1.
+    pub standardised: bool,
+    /// Adam with a falling rate; else descent with momentum 0.9 at a constant rate, which is then that of the mean gradient.
+    pub adaptive: bool,
 }
 
 impl Default for Network {
@@ -54,6 +63,9 @@ impl Default for Network {
             held_out: 0.1,
             patience: 8,
             members: 2,
+            activation: Activation::Silu,
+            standardised: true,
+            adaptive: true,
         }
     }
 }
@@ -129,6 +141,23 @@ fn standardise(x: Rows, mean: &[f32], inverse: &[f32]) -> Matrix {
 }
 
 impl Network {
+    /// The authors' judge of samples with so many columns: scikit-learn's `MLPClassifier` with stochastic gradient descent
+    /// (rate 0.001, momentum 0.9, batches of 200, at most 200 epochs). It stops on a held-out tenth, theirs on the training loss.
+    pub fn of_the_authors(columns: usize) -> Self {
+        Self {
+            hidden: vec![10 * columns; 2],
+            epochs: 200,
+            batch: 200,
+            rate: 1e-2,
+            patience: 10,
+            members: 1,
+            activation: Activation::Relu,
+            standardised: false,
+            adaptive: false,
+            ..Self::default()
+        }
+    }
+
     /// The fitted networks themselves, which also know the slope of their score.
     pub(crate) fn fit_committee(
         &self,
@@ -147,7 +176,7 @@ impl Network {
                 "use at least one of each",
             ));
         }
-        let rows = Labelled::new(x, second, weight);
+        let rows = Labelled::new(x, second, weight, self.standardised);
         let members = (0..self.members as u64)
             .into_par_iter()
             .map(|member| {
@@ -163,16 +192,20 @@ impl Network {
     }
 
     fn fit_member(&self, rows: &Labelled, mut stream: crate::Stream) -> Result<Member> {
-        let mut member = Member::new(rows.x.cols(), &self.hidden, &mut stream);
+        let mut member = Member::new(rows.x.cols(), self, &mut stream);
         let count = rows.x.rows();
         let config = TrainConfig {
             epochs: self.epochs,
             batch: self.batch.min((count / 20).max(8)),
             rate: self.rate,
-            schedule: Schedule::Cosine { warm_up: 0.05 },
+            schedule: match self.adaptive {
+                true => Schedule::Cosine { warm_up: 0.05 },
+                false => Schedule::Constant,
+            },
             adam: AdamConfig {
                 weight_decay: self.weight_decay,
                 clip_norm: 5.0,
+                adaptive: self.adaptive,
                 ..AdamConfig::default()
             },
             held_out: self.held_out,
@@ -191,7 +224,7 @@ impl Network {
     }
 }
 
-/// Standardised rows with their labels (as the signs −1 and +1) and weights.
+/// Rows, standardised or as they are, with their labels (as the signs −1 and +1) and weights.
 struct Labelled {
     mean: Vec<f32>,
     inverse: Vec<f32>,
@@ -201,10 +234,15 @@ struct Labelled {
 }
 
 impl Labelled {
-    fn new(x: Rows, second: &[bool], weight: &[f32]) -> Self {
+    fn new(x: Rows, second: &[bool], weight: &[f32], standardised: bool) -> Self {
         let count = x.rows() as f64;
         let (mut mean, mut inverse) = (Vec::new(), Vec::new());
         for col in 0..x.cols() {
+            if !standardised {
+                mean.push(0.0);
+                inverse.push(1.0);
+                continue;
+            }
             let column = (0..x.rows()).map(|row| f64::from(x.row(row)[col]));
             let centre = column.clone().sum::<f64>() / count;
             let variance = column.map(|v| (v - centre).powi(2)).sum::<f64>() / count;
@@ -236,14 +274,14 @@ struct Member {
 }
 
 impl Member {
-    fn new(inputs: usize, hidden: &[usize], stream: &mut crate::Stream) -> Self {
+    fn new(inputs: usize, settings: &Network, stream: &mut crate::Stream) -> Self {
         let mut layout = Layout::default();
         let shape = Shape {
             free: inputs,
             context: 0,
-            hidden: hidden.to_vec(),
+            hidden: settings.hidden.clone(),
             outputs: 1,
-            activation: Activation::Silu,
+            activation: settings.activation,
         };
         let mut mlp = Mlp::new(shape, &mut layout, |l| format!("layers.{l}"));
         let mut parameters = vec![0.0; layout.len()];
@@ -412,6 +450,28 @@ mod tests {
             .map(|(row, score)| (score - (grid.row(row)[0] - 0.5)).powi(2));
         let error = (square.sum::<f32>() / 31.0).sqrt();
         assert!(error < 0.2, "{error}");
+    }
+
+    /// The best AUC of N(1, 1) against N(0, 1) is Φ(1/√2) = 0.760; with 5000 fresh rows of each its error is 0.005, and
+    /// a network that did not learn would be at 0.5.
+    #[test]
+    fn the_authors_judge_learns_from_raw_columns() {
+        let (x, second) = two_normals(10_000, 1.0);
+        let judge = Network::of_the_authors(2);
+        let scorer = judge.fit(x.view(), &second, &[1.0; 10_000], 3).unwrap();
+        let fresh = |step, shift: f32| {
+            let mut x = Noise::new(12, Purpose::Test, step).normal(5000, 2);
+            (0..5000).for_each(|row| x.row_mut(row)[0] += shift);
+            scorer(x.view())
+        };
+        let (a, b) = (fresh(0, 0.0), fresh(1, 1.0));
+        let weights = [1.0; 5000];
+        let scored = |scores| crate::check::Scored {
+            scores,
+            weights: &weights,
+        };
+        let auc = crate::check::auc(scored(&a), scored(&b));
+        assert!((auc.value - 0.760).abs() < 0.02, "{}", auc.value);
     }
 
     /// Doubling the weight of the second sample adds log 2 to every log-odds.

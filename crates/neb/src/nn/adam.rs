@@ -1,4 +1,5 @@
-//! Adam (Kingma and Ba 2015), with weight decay added to the gradient (L2) or decoupled from it (AdamW).
+//! Adam (Kingma and Ba 2015), with weight decay added to the gradient (L2) or decoupled from it (AdamW); without its second
+//! moment it is stochastic gradient descent with momentum.
 
 use fearless_simd::dispatch;
 
@@ -29,6 +30,14 @@ pub struct AdamConfig {
     pub decay: Decay,
     /// The gradient's norm is scaled down to this, if larger; 0 switches clipping off.
     pub clip_norm: f32,
+    /// Divide by the root of the mean square. Without it a step is the rate times the mean gradient: descent with momentum
+    /// `beta1`, whose customary rate is this one times 1 − `beta1`.
+    #[serde(default = "adaptive")]
+    pub adaptive: bool,
+}
+
+fn adaptive() -> bool {
+    true
 }
 
 impl Default for AdamConfig {
@@ -40,6 +49,7 @@ impl Default for AdamConfig {
             weight_decay: 0.0,
             decay: Decay::L2,
             clip_norm: 0.0,
+            adaptive: true,
         }
     }
 }
@@ -92,6 +102,13 @@ impl Adam {
         };
         let (mean, square) = (&mut self.mean[..], &mut self.square[..]);
         let (beta1, beta2, epsilon) = (config.beta1, config.beta2, config.epsilon);
+        if !config.adaptive {
+            for ((p, &mut g), mean) in parameters.iter_mut().zip(gradient).zip(mean) {
+                *mean = beta1 * *mean + (1.0 - beta1) * (g + l2 * *p);
+                *p -= decoupled * *p + rate * *mean;
+            }
+            return norm;
+        }
         // Plain loops, compiled for the machine's vectors by the dispatch around them.
         dispatch!(level(), _simd => {
             let moments = mean.iter_mut().zip(square);
@@ -164,6 +181,24 @@ mod tests {
                 p[0]
             );
         }
+    }
+
+    /// v ← 0.9 v + g, p ← p − 0.01 v (scikit-learn's and PyTorch's form) on f(p) = p²/2 from p = 1.
+    #[test]
+    fn without_the_second_moment_it_is_descent_with_momentum() {
+        let config = AdamConfig {
+            adaptive: false,
+            ..AdamConfig::default()
+        };
+        let (mut adam, mut p) = (Adam::new(1), [1.0f32]);
+        let (mut velocity, mut expected) = (0.0f64, 1.0f64);
+        for _ in 0..5 {
+            let mut gradient = [p[0]];
+            adam.step(&config, 0.1, &mut p, &mut gradient);
+            velocity = 0.9 * velocity + expected;
+            expected -= 0.01 * velocity;
+        }
+        assert!((f64::from(p[0]) - expected).abs() < 1e-6, "{}", p[0]);
     }
 
     #[test]

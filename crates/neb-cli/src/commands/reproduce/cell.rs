@@ -1,0 +1,258 @@
+//! One cell: both stages, then the judges.
+//!
+//! Folder `PRESET/PROBLEM-REPEAT` holds the surrogate that the cells of a repeat share, and for every row the folder of its
+//! run and, when all of it is done, `ROW.json`. A cell with that file is never run again.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Result;
+use neb::check::{CompareOptions, Network, compare, compare_with};
+use neb::posterior::{Budget, Method, PosteriorOptions, Tracker};
+use neb::source::Observations;
+use neb::source::ladder::LadderWatch;
+use neb::surrogate::{Pairs, Surrogate};
+use neb::{Noise, Purpose, Rows};
+use serde::{Deserialize, Serialize};
+
+use super::data::{Data, JUDGED, Nature};
+use super::plan::{Cell, Estimator, Setup};
+use crate::embed::{
+    FittedSource, Posteriors, Settings, SourceTask, Stage, fit_source, fit_surrogate,
+    load_surrogate, push,
+};
+use crate::failure::Failure;
+
+/// Events whose posteriors are checked, and draws for each.
+const EVENTS: usize = 1000;
+const DRAWS: usize = 200;
+
+/// One comparison by both judges.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Judged {
+    /// AUC of the sharper of our two classifiers.
+    pub(super) ours: f64,
+    pub(super) error: f64,
+    /// AUC of the authors' classifier.
+    pub(super) authors: f64,
+}
+
+/// Seconds of one core or more, as the cell was run.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Seconds {
+    pub(super) source: f64,
+    pub(super) judging: f64,
+}
+
+/// A finished cell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Measured {
+    pub(super) cell: Cell,
+    /// Both configuration files.
+    pub(super) settings: [String; 2],
+    pub(super) x: Judged,
+    pub(super) y: Judged,
+    /// Greatest KS distance of the posteriors' ranks, and what exact posteriors stay below in 95 of 100 cases.
+    pub(super) ks: Option<[f64; 2]>,
+    /// Posteriors that a budget left empty.
+    pub(super) without_posterior: usize,
+    pub(super) seconds: Seconds,
+    pub(super) threads: usize,
+    pub(super) version: String,
+}
+
+/// Where a cell's files are.
+pub(super) struct Place {
+    folder: PathBuf,
+    slug: String,
+}
+
+impl Place {
+    pub(super) fn of(root: &Path, cell: &Cell, setup: &Setup) -> Self {
+        Self {
+            folder: root
+                .join(setup.preset_of(cell.row))
+                .join(format!("{}-{}", cell.problem, cell.repeat)),
+            slug: cell.row.slug(),
+        }
+    }
+
+    pub(super) fn surrogate(&self) -> PathBuf {
+        self.folder.join("surrogate.safetensors")
+    }
+
+    pub(super) fn run(&self) -> PathBuf {
+        self.folder.join(&self.slug)
+    }
+
+    fn result(&self) -> PathBuf {
+        self.folder.join(format!("{}.json", self.slug))
+    }
+
+    /// The cell as it was measured, if it was, with these settings.
+    pub(super) fn finished(&self, cell: &Cell, setup: &Setup) -> Result<Option<Measured>> {
+        let file = self.result();
+        if !file.exists() {
+            return Ok(None);
+        }
+        let unreadable = |why: String| {
+            Failure::input(
+                format!("{}: {why}", file.display()),
+                "remove it to run the cell again",
+            )
+        };
+        let text = std::fs::read_to_string(&file).map_err(|error| unreadable(error.to_string()))?;
+        let measured: Measured =
+            serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
+        let settings = [setup.surrogate_settings(cell), setup.source_settings(cell)];
+        if measured.settings != settings {
+            return Err(Failure::input(
+                format!("{}: was measured with other settings", file.display()),
+                "choose another folder with -o, or the settings of the first run",
+            ));
+        }
+        let wanted = cell.calibrated && measured.ks.is_none();
+        Ok((!wanted).then_some(measured))
+    }
+}
+
+/// Trains the surrogate of a cell's repeat.
+pub(super) fn surrogate(
+    place: &Place,
+    cell: &Cell,
+    setup: &Setup,
+    data: &Data,
+    watch: &mut LadderWatch,
+) -> Result<()> {
+    let settings = Settings::parse(
+        &setup.surrogate_settings(cell),
+        "the plan",
+        Stage::Surrogate,
+    )?;
+    std::fs::create_dir_all(&place.folder)?;
+    let pairs = Pairs {
+        x: data.x.values.view(),
+        y: data.y.values.view(),
+        x_names: &data.x.names,
+        y_names: &data.y.names,
+    };
+    fit_surrogate(pairs, &settings, Some(&place.surrogate()), false, watch)?;
+    Ok(())
+}
+
+/// Fits the source of a cell, if that was not done, judges it, and writes what was found.
+pub(super) fn measure(
+    place: &Place,
+    cell: &Cell,
+    setup: &Setup,
+    data: &Data,
+    watch: &mut LadderWatch,
+) -> Result<Measured> {
+    let surrogate = load_surrogate(&place.surrogate())?;
+    let text = setup.source_settings(cell);
+    let (run, started) = (place.run(), Instant::now());
+    if !run.exists() {
+        fit_source(
+            SourceTask {
+                surrogate: &surrogate,
+                stage1: None,
+                x: data.x.values.view(),
+                observations: Observations {
+                    y: data.observed.view(),
+                    weights: None,
+                },
+                settings: &Settings::parse(&text, "the plan", Stage::Source)?,
+                output: &run,
+                force: false,
+            },
+            watch,
+        )?;
+    }
+    let source = started.elapsed().as_secs_f64();
+    let started = Instant::now();
+    let fitted = FittedSource::load(&run)?;
+    let drawn = fitted.sample(data.true_x.rows(), cell.seed);
+    let pushed = match data.nature {
+        Nature::Problem(problem) => {
+            let noise = Noise::new(cell.seed, Purpose::DrawY, JUDGED + 1);
+            problem.corrupt(drawn.view(), noise)
+        }
+        Nature::Files => push(&surrogate, drawn.view(), cell.seed)?,
+    };
+    let x = judge(drawn.view(), data.true_x.view(), cell.seed)?;
+    let y = judge(pushed.view(), data.true_y.view(), cell.seed)?;
+    let (ks, without_posterior) = match cell.calibrated {
+        true => calibrate(cell, data, &fitted, &surrogate)?,
+        false => (None, 0),
+    };
+    let measured = Measured {
+        cell: cell.clone(),
+        settings: [setup.surrogate_settings(cell), text],
+        x,
+        y,
+        ks,
+        without_posterior,
+        seconds: Seconds {
+            source,
+            judging: started.elapsed().as_secs_f64(),
+        },
+        threads: rayon::current_num_threads(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let json = serde_json::to_vec_pretty(&measured)?;
+    neb_data::write_atomically(place.result(), true, |file| file.write_all(&json))?;
+    Ok(measured)
+}
+
+/// AUC by our classifiers and by the authors', who train on three quarters and judge on the last: four folds of the same.
+fn judge(drawn: Rows, truth: Rows, seed: u64) -> Result<Judged> {
+    let options = CompareOptions {
+        seed,
+        ..CompareOptions::default()
+    };
+    let ours = compare(drawn, truth, &options)?.auc;
+    let quarters = CompareOptions {
+        folds: 4,
+        ..options
+    };
+    let network = Network::of_the_authors(truth.cols());
+    let authors = compare_with(&[&network], drawn, truth, &quarters)?.auc;
+    Ok(Judged {
+        ours: ours.value,
+        error: ours.standard_error,
+        authors: authors.value,
+    })
+}
+
+/// The sampler that the paper uses for an estimator; none for the one that suits.
+pub(super) fn sampler(estimator: Estimator) -> Option<Method> {
+    match estimator {
+        Estimator::Elbo => Some(Method::Direct),
+        Estimator::Iw(_) => Some(Method::Importance),
+        Estimator::Auto => None,
+        _ => Some(Method::Rejection),
+    }
+}
+
+fn calibrate(
+    cell: &Cell,
+    data: &Data,
+    source: &FittedSource,
+    surrogate: &Surrogate,
+) -> Result<(Option<[f64; 2]>, usize)> {
+    let events = EVENTS.min(data.true_x.rows());
+    let options = PosteriorOptions {
+        draws: DRAWS,
+        seed: cell.seed,
+        budget: Budget::default(),
+    };
+    let posteriors = Posteriors { source, surrogate };
+    let (calibration, left_out, _) = posteriors.calibrate(
+        data.true_x.view().slice(0..events),
+        data.true_y.view().slice(0..events),
+        sampler(cell.row.estimator),
+        &options,
+        &Tracker::default(),
+    )?;
+    Ok((Some([calibration.ks, calibration.ks_limit]), left_out))
+}

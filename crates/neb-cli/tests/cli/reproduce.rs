@@ -1,0 +1,37 @@
+//! `neb reproduce` in small: tables, files, and cells that are not run again.
+
+use crate::folder::Folder;
+
+const SMALL: &str = "reproduce mlp-source --only two-moons --preset fast --repeats 1 --pairs 400 --observations 200 --epochs 1 -o out";
+
+#[test]
+fn cells_are_measured_once_and_stand_beside_the_paper() {
+    let folder = Folder::new();
+    let text = folder.succeed(SMALL);
+    assert!(
+        text.contains("| MLP, L_4096") && text.contains("0.62±0.05"),
+        "{text}"
+    );
+    let cell = "out/fast/two-moons-1/mlp-1024.json";
+    let first = folder.bytes(cell);
+    let page = String::from_utf8(folder.bytes("out/results.md")).unwrap();
+    let figure = "figures/two-moons-fast-auto-seen.png";
+    assert!(page.contains(figure), "{page}");
+    assert!(folder.path("out").join(figure).exists());
+    assert!(page.contains("limited to 1 epochs"), "{page}");
+
+    std::fs::remove_file(folder.path("out/fast/two-moons-1/auto.json")).unwrap();
+    folder.succeed(SMALL);
+    assert_eq!(folder.bytes(cell), first, "a finished cell was run again");
+    assert!(folder.path("out/fast/two-moons-1/auto.json").exists());
+
+    folder.refused(
+        &SMALL.replace("--epochs 1", "--epochs 2"),
+        "was measured with other settings",
+    );
+    folder.refused("reproduce collider -o out", "needs a sample");
+    folder.refused(
+        "reproduce estimators --only moons -o out",
+        "there is no built-in problem `moons`",
+    );
+}
