@@ -27,11 +27,11 @@ fn cells_are_measured_once_and_stand_beside_the_paper() {
 
     folder.refused(
         &SMALL.replace("--epochs 1", "--epochs 2"),
-        "was measured with other settings",
+        &["was measured with other settings", "choose another folder"],
     );
-    folder.refused("reproduce collider -o out", "needs a sample");
+    folder.refused("reproduce collider -o out", &["needs a sample"]);
     folder.refused(
         "reproduce estimators --only moons -o out",
-        "there is no built-in problem `moons`",
+        &["there is no built-in problem `moons`"],
     );
 }

@@ -64,7 +64,6 @@ impl Data {
             let columns = Columns {
                 x: Some("gen".to_owned()),
                 y: Some("sim".to_owned()),
-                ..Columns::default()
             };
             PairsFile::read(&folder.join(name), &columns)
         };
