@@ -45,7 +45,7 @@ impl Efficiency {
             // Smooth rather than sharp: an efficiency divides.
             weight_decay: 1e-3,
             members: 4,
-            ..Network::default()
+            ..Network::smooth()
         };
         let network = network.fit_committee(x, reconstructed, &weights, seed)?;
         Ok(Self { network })

@@ -64,7 +64,7 @@ pub fn positive_weights(x: Rows, weights: &[f32], seed: u64) -> Result<Vec<f32>>
         .iter()
         .map(|weight| (f64::from(weight.abs()) / mean) as f32)
         .collect();
-    let network = Network::default();
+    let network = Network::smooth();
     let committee = network.fit_committee(x, &positive, &sizes, seed)?;
     let log_odds = committee.log_odds(x);
     // 2p − 1 of the log-odds s is tanh(s/2).
