@@ -26,6 +26,7 @@ from ._run import Run, fit, load, report
 from ._simulate import simulate
 from ._source import Source
 from ._surrogate import Surrogate, log_marginal
+from ._unfold import Unfolding, unfold
 
 __all__ = [
     "Calibration",
@@ -39,6 +40,7 @@ __all__ = [
     "Run",
     "Source",
     "Surrogate",
+    "Unfolding",
     "__version__",
     "calibrate",
     "compare",
@@ -50,6 +52,7 @@ __all__ = [
     "set_threads",
     "simulate",
     "simulators",
+    "unfold",
 ]
 
 # A forked process has none of the threads that its parent may have started.

@@ -34,6 +34,7 @@ fn neb_module(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(check::check_values, m)?)?;
     m.add_function(wrap_pyfunction!(run::check_run_target, m)?)?;
     m.add_function(wrap_pyfunction!(run::save_run, m)?)?;
+    m.add_function(wrap_pyfunction!(run::unfold, m)?)?;
     m.add_function(wrap_pyfunction!(run::write_report, m)?)?;
     m.add_function(wrap_pyfunction!(run::report_top, m)?)?;
     m.add_function(wrap_pyfunction!(compute::set_threads, m)?)?;

@@ -9,6 +9,7 @@ use crate::compute::{compute, interruptible};
 use crate::error::refused;
 use crate::source::Source;
 use crate::surrogate::Surrogate;
+use crate::watch::Watcher;
 
 /// Refuses a folder that a run cannot be written to.
 #[pyfunction]
@@ -31,6 +32,26 @@ pub(crate) fn save_run(
         surrogate: &surrogate.model,
     };
     compute(py, || embed::save_run(&target, force, fitted, &others)).map_err(|e| refused(py, e))
+}
+
+/// Unfolds with the words of `neb unfold`; `identity` stands for them and for the data.
+#[pyfunction]
+#[pyo3(signature = (options, identity, seed, force, callback))]
+pub(crate) fn unfold(
+    py: Python<'_>,
+    options: Vec<String>,
+    identity: &str,
+    seed: u64,
+    force: bool,
+    callback: Option<Py<PyAny>>,
+) -> PyResult<()> {
+    let mut watcher = Watcher::new(callback);
+    let unfolded = compute(py, || {
+        embed::unfold(&options, identity, seed, force, &mut |stage, progress| {
+            watcher.step(stage, progress)
+        })
+    });
+    unfolded.map_err(|e| watcher.exception(py, e))
 }
 
 /// Writes the page of a run; where it is and what it says, as JSON.

@@ -6,20 +6,21 @@ mod models;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum;
+use clap::{Parser, ValueEnum};
 use neb::Rows;
 use neb::posterior::Method;
 use neb::source::ladder::LadderWatch;
 use neb::source::{Observations, Recognition, load_source, save_source};
 use neb::surrogate::{Pairs, Report, Surrogate};
 use neb::train::CheckpointPolicy;
+use neb::unfold::UnfoldWatch;
 
 pub use models::{FittedSource, Posteriors, log_likelihood, log_marginal, push};
 
 use crate::args::{self, PosteriorMethod, Stages};
 use crate::commands::stage2::{self, Data};
 use crate::commands::summary::Finished;
-use crate::commands::{Session, climbing, report, training};
+use crate::commands::{Session, climbing, report, training, unfold};
 use crate::config::Config;
 use crate::failure::{self, Failure};
 use crate::files::{self, Address, Group};
@@ -268,6 +269,39 @@ pub fn fit_source(task: SourceTask, watch: &mut LadderWatch) -> Result<()> {
         output,
     };
     finished.save(run, silent(force))?;
+    Ok(())
+}
+
+/// Unfolds, as `neb unfold` does: `options` are its words. A run that was stopped goes on, if it was begun by the same call: the same
+/// `identity`, which stands for options and data.
+///
+/// # Errors
+/// Options or data that cannot be used, a loss that is not finite, a folder that cannot be written, or a stop on request.
+pub fn unfold(
+    options: &[String],
+    identity: &str,
+    seed: u64,
+    force: bool,
+    watch: &mut UnfoldWatch,
+) -> Result<()> {
+    let words = ["neb".to_owned(), "unfold".to_owned()];
+    let words = words.iter().chain(options);
+    let parsed = args::Args::try_parse_from(words).map_err(|error| {
+        let text = error.to_string();
+        let text = text.trim_start_matches("error: ").lines().next();
+        neb::Error::input(text.unwrap_or_default(), "see `help(neb.unfold)`")
+    })?;
+    let args::Command::Unfold(mut args) = parsed.command else {
+        unreachable!("the first word is `unfold`");
+    };
+    args.resume = run_folder::partial_of(&args.output).exists() && !force;
+    let session = Session {
+        seed_flag: Some(seed),
+        ..silent(force)
+    };
+    let begun_by = vec!["neb".to_owned(), identity.to_owned()];
+    let task = unfold::Task::read(&args, begun_by, session)?;
+    unfold::unfold_and_write(task, session, watch)?;
     Ok(())
 }
 

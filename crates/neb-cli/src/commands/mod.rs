@@ -19,7 +19,7 @@ pub(crate) mod stage2;
 pub(crate) mod summary;
 mod surrogate;
 pub(crate) mod training;
-mod unfold;
+pub(crate) mod unfold;
 
 use anyhow::{Context, Result};
 use clap::CommandFactory;

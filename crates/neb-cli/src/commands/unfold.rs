@@ -18,11 +18,14 @@ use neb::source::FlowFit;
 use neb::source::particles::ParticleSettings;
 use neb::surrogate::{CandidateConfig, ModelConfig, SurrogateConfig};
 use neb::train::TrainConfig;
-use neb::unfold::{Refit, SmoothConfig, UnfoldConfig, UnfoldOptions, trust_checks, unfold};
+use neb::unfold::{
+    Binning, Refit, SmoothConfig, UnfoldConfig, UnfoldOptions, UnfoldWatch, trust_checks, unfold,
+};
 use neb_data::{Array, Submission};
 
 use self::input::Input;
 use self::replicas::Maker;
+use self::score::Score;
 use self::spectra::{Binned, Material};
 use self::summary::{Found, Summary};
 use super::{Session, climbing};
@@ -51,27 +54,73 @@ const CHECKPOINT: Duration = Duration::from_secs(30);
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Unfold, session: Session) -> Result<()> {
-    check_target(args, session.force)?;
-    let input = Input::read(args, session)?;
-    climbing::warn(input.outside.as_slice(), session);
-    let bins = spectra::binnings(&args.bins, &input)?;
+    let task = Task::read(args, std::env::args().collect(), session)?;
+    climbing::warn(task.input.outside.as_slice(), session);
+    interrupt::listen()?;
+    let mut bar = TrainingBar::new(" for this stage", session.output.quiet);
+    let done = unfold_and_write(task, session, &mut |stage, progress| {
+        bar.update(stage, progress);
+        interrupt::check()
+    });
+    bar.finish();
+    let (summary, score) = done?;
+    session.output.result(&summary, |summary| {
+        let score = score.as_ref().map_or_else(String::new, score::Score::text);
+        format!("{}{score}", summary.text(&args.output))
+    })
+}
+
+/// What is to be unfolded, read and checked.
+pub(crate) struct Task<'a> {
+    args: &'a args::Unfold,
+    /// The words that start it.
+    words: Vec<String>,
+    input: Input,
+    bins: Vec<Binning>,
+}
+
+impl<'a> Task<'a> {
+    /// Reads everything but the truth.
+    pub(crate) fn read(
+        args: &'a args::Unfold,
+        words: Vec<String>,
+        session: Session,
+    ) -> Result<Self> {
+        check_target(args, &words, session.force)?;
+        let input = Input::read(args, session)?;
+        let bins = spectra::binnings(&args.bins, &input)?;
+        Ok(Self {
+            args,
+            words,
+            input,
+            bins,
+        })
+    }
+}
+
+/// Unfolds and writes the folder; `watch` is told of every step with the name of the stage.
+pub(crate) fn unfold_and_write(
+    task: Task,
+    session: Session,
+    watch: &mut UnfoldWatch,
+) -> Result<(Summary, Option<Score>)> {
+    let Task {
+        args,
+        words,
+        input,
+        bins,
+    } = task;
     let seed = session.seed();
     let config = settings(args, seed, input.matched.rows());
-
-    interrupt::listen()?;
     let started = Instant::now();
-    let run = PartialRun::create(&args.output, args.resume, session.force)?;
+    let run = PartialRun::create_by(words, &args.output, args.resume, session.force)?;
     let checkpoints = run.checkpoints("unfold", CHECKPOINT);
-    let mut bar = TrainingBar::new(" for this stage", session.output.quiet);
     let mut options = UnfoldOptions {
         seed,
         checkpoints: Some(&checkpoints),
         x_names: &input.x_names,
         y_names: &input.y_names,
-        watch: &mut |stage, progress| {
-            bar.update(stage, progress);
-            interrupt::check()
-        },
+        watch,
     };
     let mut unfolding = match unfold(&input.events, &config, &mut options) {
         Ok(unfolding) => unfolding,
@@ -98,8 +147,6 @@ pub(crate) fn run(args: &args::Unfold, session: Session) -> Result<()> {
             });
         }
     };
-    bar.finish();
-
     let draws = input
         .x_transforms
         .inverse(unfolding.sample(args.draws, seed));
@@ -142,14 +189,11 @@ pub(crate) fn run(args: &args::Unfold, session: Session) -> Result<()> {
         run.write(SCORE, &serde_json::to_string_pretty(score)?)?;
     }
     run.finish()?;
-    session.output.result(&summary, |summary| {
-        let score = score.as_ref().map_or_else(String::new, score::Score::text);
-        format!("{}{score}", summary.text(&args.output))
-    })
+    Ok((summary, score))
 }
 
 /// A run of this kind has folders of its own and is never written over.
-fn check_target(args: &args::Unfold, force: bool) -> Result<()> {
+fn check_target(args: &args::Unfold, words: &[String], force: bool) -> Result<()> {
     let (target, partial) = (&args.output, partial_of(&args.output));
     if target.exists() {
         return Err(Failure::input(
@@ -160,10 +204,11 @@ fn check_target(args: &args::Unfold, force: bool) -> Result<()> {
     let shown = partial.display();
     if args.resume {
         let begun = run_folder::started(target)?;
-        let words = |words: &mut dyn Iterator<Item = String>| -> Vec<String> {
-            words.skip(1).filter(|word| word != "--resume").collect()
+        let told = |words: &[String]| -> Vec<String> {
+            let told = words.iter().skip(1).filter(|word| *word != "--resume");
+            told.cloned().collect()
         };
-        if words(&mut begun.words.into_iter()) != words(&mut std::env::args()) {
+        if told(&begun.words) != told(words) {
             return Err(Failure::input(
                 format!("{shown}: this run was begun by another command"),
                 "give the same options and --resume, or start anew under another name",

@@ -14,7 +14,7 @@ use crate::files;
 
 /// Distances from the truth.
 #[derive(Serialize)]
-pub(super) struct Score {
+pub(crate) struct Score {
     /// AUC of a classifier between the weighted simulation and the truth, of the smooth source, and of the simulation.
     weighted: Estimate,
     smooth: Estimate,

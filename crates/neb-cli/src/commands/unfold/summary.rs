@@ -18,7 +18,7 @@ pub(super) struct Found {
 
 /// What was unfolded, and how far to trust it.
 #[derive(Serialize)]
-pub(super) struct Summary {
+pub(crate) struct Summary {
     simulated: usize,
     reconstructed: usize,
     data: usize,
