@@ -1,7 +1,8 @@
 """Neural Empirical Bayes: the distribution behind noisy observations.
 
 From simulated pairs (x, y) learn the likelihood q(y|x) (`Surrogate`), find the source q(x) that explains the observations
-(`Source`), draw what each observation says about its own x (`Posterior`), and check it (`compare`, `calibrate`).
+(`Source`), draw what each observation says about its own x (`Posterior`), and check it (`compare`, `calibrate`). `unfold` does a
+physicist's whole analysis: weights, efficiency, fakes, background, spectra with covariance.
 
 Examples
 --------
@@ -26,7 +27,7 @@ from ._run import Run, fit, load, report
 from ._simulate import simulate
 from ._source import Source
 from ._surrogate import Surrogate, log_marginal
-from ._unfold import Unfolding, unfold
+from ._unfold import Spectrum, Unfolding, unfold
 
 __all__ = [
     "Calibration",
@@ -39,6 +40,7 @@ __all__ = [
     "Progress",
     "Run",
     "Source",
+    "Spectrum",
     "Surrogate",
     "Unfolding",
     "__version__",
@@ -60,9 +62,16 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=forked)
 
 
+#: Modules that are imported only when used, as matplotlib and torch are.
+_LATER = ("plot", "torch")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_LATER, *(name for name in globals() if name.startswith("__"))})
+
+
 def __getattr__(name: str) -> object:
-    # Matplotlib and torch are imported only when used.
-    if name in ("plot", "torch"):
+    if name in _LATER:
         import importlib
 
         return importlib.import_module(f".{name}", __name__)

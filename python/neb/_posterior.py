@@ -88,6 +88,8 @@ class Posterior:
         The prior.
     surrogate : Surrogate
         The likelihood.
+
+    `sample` has an example.
     """
 
     def __init__(self, source: Source, surrogate: Surrogate) -> None:
@@ -233,6 +235,16 @@ def calibrate(
         Posterior draws for each.
     method, seed, max_seconds, max_samples, progress, callback
         As in `Posterior.sample`.
+
+    Examples
+    --------
+    >>> import neb
+    >>> problem = neb.simulators.TwoMoons()
+    >>> surrogate = neb.Surrogate("noisy-mixture", epochs=2).fit(*problem.pairs(1000))
+    >>> truth, y = problem.observations(300)
+    >>> source = neb.Source("affine", k=256, least_steps=50).fit(y, surrogate)
+    >>> neb.calibrate(neb.Posterior(source, surrogate), truth[:50], y[:50], n=20).ranks.shape
+    (50, 2)
     """
     y = _arrays.checked("y", y, posterior.surrogate.y_names)
     x = _arrays.checked("x", x, posterior.surrogate.x_names)
@@ -277,6 +289,15 @@ class Comparison:
 def compare(a: Any, b: Any, *, a_weights: Any = None, b_weights: Any = None, seed: int = 1) -> Comparison:
     """Whether two samples follow the same law, as `neb compare` judges it.
 
+    Parameters
+    ----------
+    a, b : array_like
+        Tables with the same columns; those of two frames are matched by name.
+    a_weights, b_weights : array_like, optional
+        One weight per row.
+    seed : int
+        Same seed, same result, whatever the number of threads.
+
     Examples
     --------
     >>> import neb, numpy as np
@@ -284,7 +305,8 @@ def compare(a: Any, b: Any, *, a_weights: Any = None, b_weights: Any = None, see
     >>> neb.compare(rng.normal(size=(400, 2)), 3 + rng.normal(size=(400, 2))).differs
     True
     """
-    a, b = _arrays.table("x", a), _arrays.table("x", b)
+    names = _arrays.names_of(a)
+    a, b = _arrays.table("x", a), _arrays.table("x", b) if names is None else _arrays.checked("x", b, names)
     a_weights = None if a_weights is None else _arrays.column("weight", a_weights, len(a))
     b_weights = None if b_weights is None else _arrays.column("weight", b_weights, len(b))
     details = json.loads(_neb.compare(a, b, a_weights, b_weights, seed))

@@ -26,10 +26,24 @@ _JUDGED = 2000
 class Run:
     """A fitted surrogate and the source found through it: the folder of `neb fit`, both ways.
 
+    A notebook shows the verdict of its report.
+
     Parameters
     ----------
     surrogate : Surrogate
     source : Source
+
+    Examples
+    --------
+    >>> import neb, tempfile
+    >>> problem = neb.simulators.TwoMoons()
+    >>> surrogate = neb.Surrogate("mixture", epochs=1).fit(*problem.pairs(500))
+    >>> source = neb.Source("affine", k=64, least_steps=10, epochs=1).fit(problem.observations(100)[1], surrogate)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     neb.Run(surrogate, source).save(folder + "/run")
+    ...     again = neb.load(folder + "/run")
+    >>> bool((again.source.sample(5) == source.sample(5)).all())
+    True
     """
 
     def __init__(self, surrogate: Surrogate, source: Source) -> None:
@@ -135,6 +149,20 @@ def fit(
         Replace a run that is there.
     progress, callback
         As in `Surrogate.fit`.
+
+    Examples
+    --------
+    >>> import neb
+    >>> problem = neb.simulators.TwoMoons()
+    >>> truth, y = problem.observations(100, seed=2)
+    >>> run = neb.fit(
+    ...     *problem.pairs(500),
+    ...     y,
+    ...     surrogate=neb.Surrogate("mixture", epochs=1),
+    ...     source=neb.Source("affine", k=64, least_steps=10, epochs=1),
+    ... )
+    >>> run.posterior.sample(y[:2], 10).x.shape
+    (2, 10, 2)
     """
     surrogate = surrogate or Surrogate("noisy-mixture", seed=seed)
     source = source or Source(seed=seed)
@@ -154,7 +182,7 @@ def fit(
 
 
 def load(folder: str | PathLike[str]) -> Run:
-    """Reads the folder of a run, whoever wrote it."""
+    """Reads the folder of a run, whoever wrote it: Python or the program. `Run` has an example."""
     return Run.load(folder)
 
 
@@ -187,6 +215,17 @@ def report(
     -------
     dict
         Where the page is (``report``), its ``verdict``, and the AUCs behind it.
+
+    Examples
+    --------
+    >>> import neb, tempfile
+    >>> problem = neb.simulators.TwoMoons()
+    >>> surrogate = neb.Surrogate("mixture", epochs=1).fit(*problem.pairs(500))
+    >>> source = neb.Source("affine", k=64, least_steps=10, epochs=1).fit(problem.observations(100)[1], surrogate)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = neb.report(neb.Run(surrogate, source), folder + "/report.html")
+    >>> sorted(written["verdict"])  # doctest: +ELLIPSIS
+    [...'headline'...]
     """
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work, "run")

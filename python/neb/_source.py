@@ -17,7 +17,7 @@ from . import _arrays, _neb
 from ._arrays import Array
 from ._errors import NebValueError, not_fitted, warn
 from ._progress import Callback, Watch
-from ._surrogate import Surrogate, keys
+from ._surrogate import Surrogate, call, chosen, keys
 
 Edges = tuple[float, float]
 
@@ -125,10 +125,11 @@ class Source:
             given["symmetric"] = ",".join(symmetric)
         for name in ("hidden", "integrand_hidden", "flow_hidden"):
             given[name] = None if given[name] is None else list(given[name])
-        self._kind, self._given = kind, keys(given)
+        named = keys(given)
+        self._kind, self._shown = kind, named | chosen(preset, seed)
         # The preset has its own kind; naming it would be a choice.
-        named = {} if kind == "auto" else {"source": kind}
-        self._settings = json.dumps({"seed": seed, "preset": preset, "source": named | self._given})
+        of_kind = {} if kind == "auto" else {"source": kind}
+        self._settings = json.dumps({"seed": seed, "preset": preset, "source": of_kind | named})
         _neb.settings(self._settings, "source")
         self._inner: _neb.Source | None = None
         self._files: dict[str, bytes] = {}
@@ -184,7 +185,7 @@ class Source:
                 "give x of the pairs: fit(y, surrogate, x=x)",
             )
         weights = None if weights is None else _arrays.column("weight", weights, len(y))
-        with tempfile.TemporaryDirectory() as folder, Watch(progress, callback) as watch:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, Watch(progress, callback) as watch:
             run = Path(folder, "run") if output is None else Path(output)
             _neb.fit_source(self._settings, learned, y, weights, x, run, force, watch)
             self._read(run, learned.y_names)
@@ -297,8 +298,7 @@ class Source:
         return list(files.items())
 
     def __repr__(self) -> str:
-        given = "".join(f", {name.replace('-', '_')}={value!r}" for name, value in self._given.items())
-        start = f"Source({self._kind!r}{given})"
+        start = f"Source({call(self._kind, self._shown)})"
         if self._inner is None:
             return f"{start}, not fitted"
         winner = self.summary.get("source", {}).get("winner", "from a file")

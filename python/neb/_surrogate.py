@@ -18,6 +18,17 @@ def keys(settings: dict[str, Any]) -> dict[str, Any]:
     return {name.replace("_", "-"): value for name, value in settings.items() if value is not None}
 
 
+def chosen(preset: str, seed: int) -> dict[str, Any]:
+    """Those of both that are not the default, for a repr."""
+    return ({} if preset == "fast" else {"preset": preset}) | ({} if seed == 1 else {"seed": seed})
+
+
+def call(kind: str, settings: dict[str, Any]) -> str:
+    """Kind and settings as they would be typed."""
+    given = [f"{name.replace('-', '_')}={value!r}" for name, value in settings.items() if value is not None]
+    return ", ".join([repr(kind), *given])
+
+
 class Surrogate:
     """The density q(y|x), learned from simulated pairs.
 
@@ -93,7 +104,7 @@ class Surrogate:
                 "components": components,
             }
         )
-        self._kind, self._given = kind, training
+        self._kind, self._shown = kind, training | {"transform": transform} | chosen(preset, seed)
         # The preset has its own kind; naming it would be a choice.
         named = {} if kind == "auto" else {"kind": kind}
         columns = {column: {"transform": words} for column, words in (transform or {}).items()}
@@ -212,8 +223,7 @@ class Surrogate:
         return _neb.settings(self._settings, "surrogate")
 
     def __repr__(self) -> str:
-        given = "".join(f", {name.replace('-', '_')}={value!r}" for name, value in self._given.items())
-        start = f"Surrogate({self._kind!r}{given})"
+        start = f"Surrogate({call(self._kind, self._shown)})"
         if self._inner is None:
             return f"{start}, not fitted"
         dims = f"x of {len(self.x_names)}, y of {len(self.y_names)} columns"
@@ -258,6 +268,17 @@ def log_marginal(y: Any, x: Any, surrogate: Surrogate) -> tuple[float, Array]:
     value : float
     grad_x : ndarray
         One row for each row of x.
+
+    Examples
+    --------
+    >>> import neb
+    >>> problem = neb.simulators.TwoMoons()
+    >>> surrogate = neb.Surrogate("mixture", epochs=1).fit(*problem.pairs(500))
+    >>> x, y = problem.observations(64)
+    >>> value, gradient = neb.log_marginal(y, x, surrogate)
+    >>> uphill, _ = neb.log_marginal(y, x + 0.1 * gradient, surrogate)
+    >>> uphill > value
+    True
     """
     inner = surrogate.fitted()
     return inner.log_marginal(_arrays.checked("y", y, inner.y_names), _arrays.checked("x", x, inner.x_names))

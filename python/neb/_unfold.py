@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,50 +17,128 @@ import numpy.typing as npt
 
 from . import _arrays, _neb
 from ._arrays import Array
-from ._errors import NebValueError, warn
+from ._errors import NebError, NebValueError, warn
 from ._progress import Callback, Watch
+from ._source import Source
+from ._surrogate import Surrogate
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class Spectrum:
+    """One column of x in bins: the unfolded spectrum, and what it is compared with, in events."""
+
+    name: str
+    """The column."""
+    edges: Floats
+    """Edges of the bins."""
+    values: dict[str, Floats]
+    """The spectra: ``unfolded`` (the weighted simulation), ``smooth`` (the smooth source), ``simulation`` (scaled to as many events),
+    and where y has this column too ``ibu`` (iterative Bayesian unfolding) and ``data`` (as observed)."""
+    errors: dict[str, dict[str, Floats]]
+    """Errors of each bin by spectrum and origin (``data``, ``simulation``, ``training``)."""
+    covariances: dict[str, dict[str, Floats]]
+    """Covariances, bins x bins, by spectrum and origin; replicas of the simulation have the training's randomness too."""
+
+    def covariance(self, of: str = "unfolded") -> Floats:
+        """The covariance of a spectrum from all origins; zero where nothing was repeated."""
+        parts = dict(self.covariances.get(of, {}))
+        if "simulation-and-training" in parts:
+            parts.pop("training", None)
+        bins = len(self.edges) - 1
+        total: Floats = np.zeros((bins, bins)) + sum(parts.values())
+        return total
+
+    def error(self, of: str = "unfolded") -> Floats:
+        """The error of each bin from all origins."""
+        error: Floats = np.sqrt(np.diag(self.covariance(of)))
+        return error
+
+    @classmethod
+    def _read(cls, name: str, path: Path) -> Spectrum:
+        arrays = _arrays_of(path)
+        values: dict[str, Floats] = {}
+        parts: dict[str, dict[str, dict[str, Floats]]] = {"error": {}, "covariance": {}}
+        for key, array in arrays.items():
+            of, _, rest = key.partition("_")
+            what, _, origin = rest.partition("_")
+            if what in parts:
+                parts[what].setdefault(of, {})[origin] = array
+            elif not rest and not key.startswith("edges"):
+                values[key] = array
+        return cls(name, arrays["edges1"], values, parts["error"], parts["covariance"])
+
+    def __repr__(self) -> str:
+        low, high = self.edges[0], self.edges[-1]
+        known = ", ".join(self.values)
+        return f"Spectrum({self.name!r}: {len(self.edges) - 1} bins from {low:g} to {high:g}; {known})"
 
 
 @dataclass(frozen=True, repr=False)
 class Unfolding:
-    """What `neb unfold` leaves."""
+    """What `neb unfold` finds."""
 
-    folder: Path
-    """Where it is, with replicas and HEPData files."""
+    folder: Path | None
+    """Where it is, with a HEPData submission of the spectra; None where no `output` was named."""
     summary: dict[str, Any]
-    """What was found, and how far to trust it: `summary.json`."""
+    """What was found, and how far to trust it: `summary.json` with the bottom-line, closure and stress tests."""
     score: dict[str, Any] | None
     """How it compares with the truth, where one was given."""
-    weight: Array
+    x_names: list[str]
+    """Names of the columns of x."""
+    weights: Array
     """Weight of every simulated event, in events produced: the rows of the pairs, then of `missed`."""
     ratio: Array
     """The same over the simulation's own weight."""
     samples: Array
     """Draws of the smooth source."""
-    spectra: dict[str, dict[str, npt.NDArray[Any]]]
-    """For each column of x the arrays of its spectrum: edges, values, errors, covariances."""
+    spectra: dict[str, Spectrum]
+    """The spectrum of each column of x."""
+    replicas: dict[str, Array]
+    """Weights of every replica by what was repeated (``data``, ``simulation``, ``training``), one row each: the covariance of any
+    histogram follows from them."""
+    source: Source
+    """The smooth source."""
+    surrogate: Surrogate
+    """q(y|x) of reconstructed events."""
 
     @classmethod
     def load(cls, folder: str | PathLike[str]) -> Unfolding:
         """Reads the folder of an unfolding, whoever wrote it."""
         run = Path(folder)
+        if not (run / "weights.npz").exists():
+            raise NebValueError(f"{run}: is no unfolding", "give the folder that `neb unfold` or neb.unfold wrote")
         weights, score = _arrays_of(run / "weights.npz"), run / "score.json"
+        source = Source.load(run / "source.safetensors")
+        replicas: dict[str, list[Array]] = {}
+        for path in sorted((run / "replicas").glob("*.npz")):
+            replicas.setdefault(path.stem.rpartition("-")[0], []).append(_arrays_of(path)["weight"])
         return cls(
             folder=run,
             summary=json.loads((run / "summary.json").read_text()),
             score=json.loads(score.read_text()) if score.exists() else None,
-            weight=weights["weight"],
+            x_names=source.x_names,
+            weights=weights["weight"],
             ratio=weights["ratio"],
             samples=_arrays_of(run / "samples.npz")["x"],
-            spectra={path.stem: _arrays_of(path) for path in sorted((run / "spectra").glob("*.npz"))},
+            spectra={name: Spectrum._read(name, run / "spectra" / f"{_plain(name)}.npz") for name in source.x_names},
+            replicas={what: np.stack(rows) for what, rows in replicas.items()},
+            source=source,
+            surrogate=Surrogate.load(run / "surrogate.safetensors"),
         )
 
     def __repr__(self) -> str:
         known = self.summary
         return (
-            f"Unfolding({str(self.folder)!r}: {known['data']} events of data, {known['produced']:.0f} produced, "
-            f"{len(self.weight)} simulated, {known['iterations']} iterations)"
+            f"Unfolding({known['data']} events of data, {known['produced']:.0f} produced, "
+            f"{len(self.weights)} simulated, {known['iterations']} iterations; spectra of {', '.join(self.x_names)})"
         )
+
+
+def _plain(name: str) -> str:
+    """The name of a column as that of a file."""
+    return re.sub("[^A-Za-z0-9]", "_", name)
 
 
 def _arrays_of(path: Path) -> dict[str, npt.NDArray[Any]]:
@@ -71,19 +150,18 @@ def unfold(
     x: Any,
     y: Any,
     observations: Any,
-    output: str | PathLike[str],
     *,
-    weight: Any = None,
+    weights: Any = None,
     reconstructed: Any = None,
-    observed_weight: Any = None,
+    observed_weights: Any = None,
     missed: Any = None,
-    missed_weight: Any = None,
+    missed_weights: Any = None,
     fakes: Any = None,
-    fakes_weight: Any = None,
+    fakes_weights: Any = None,
     background: Any = None,
-    background_weight: Any = None,
+    background_weights: Any = None,
     truth: Any = None,
-    truth_weight: Any = None,
+    truth_weights: Any = None,
     bins: Mapping[str, tuple[int, float, float]] | None = None,
     iterations: int | None = None,
     replicas: int = 20,
@@ -96,11 +174,12 @@ def unfold(
     memory: int = 1500,
     transform: Mapping[str, str] | None = None,
     seed: int = 1,
+    output: str | PathLike[str] | None = None,
     force: bool = False,
     progress: bool = True,
     callback: Callback | None = None,
 ) -> Unfolding:
-    """The spectrum of x behind data, with uncertainties, beside the binned method, as `neb unfold` finds it.
+    """The spectrum of x behind data, with uncertainties, beside the binned method: what `neb unfold` finds, in the same bits.
 
     Parameters
     ----------
@@ -108,45 +187,71 @@ def unfold(
         Simulated events, row by row: as produced, and as reconstructed.
     observations : array_like
         The data: y.
-    output : path
-        The folder to write. After Ctrl-C the same call goes on where it was.
-    weight, observed_weight, missed_weight, fakes_weight, background_weight, truth_weight : array_like, optional
-        One weight per row; those of the simulation may be negative, those of the background add up to the events expected.
+    weights, observed_weights, missed_weights, fakes_weights, background_weights, truth_weights : array_like, optional
+        One weight per row of the pairs, of the observations and of the tables below. Those of the simulation may be negative,
+        those of the background add up to the events expected in the data.
     reconstructed : array_like, optional
         1 where a simulated event was reconstructed, else 0: then its y is not looked at.
     missed : array_like, optional
-        x of further events that were not reconstructed.
+        x of further simulated events that were not reconstructed.
     fakes, background : array_like, optional
-        y of events that were reconstructed but never produced, and of background.
+        y of simulated events that were reconstructed but never produced, and of background.
     truth : array_like, optional
-        x of the data, for scoring alone.
+        x of the data, where it is known: for scoring after the fit, no part of which sees it.
     bins : mapping, optional
-        Bins of columns of x: ``{"x1": (count, low, high)}``.
-    iterations, replicas, simulation_replicas, training_replicas, draws, components, epochs, smooth_epochs, memory
-        The program's settings of these names.
+        Bins of columns of x, ``{"x1": (count, low, high)}``; by default 20 between the 0.5 % and 99.5 % points of the simulation.
+    iterations : int, optional
+        Iterations of the weights; by default as many as explain held-out data best.
+    replicas, simulation_replicas, training_replicas : int
+        Repetitions behind the covariances: of the data, of the simulation (each with a training that starts from the nominal
+        one), and of the training with other seeds.
+    draws : int
+        Draws of the smooth source to keep.
+    components, epochs, smooth_epochs : int
+        Components of the surrogate, passes over the pairs, and passes of the smooth source over the weighted simulation.
+    memory : int
+        Megabytes for the table of likelihoods; it is computed anew in each iteration where it does not fit.
     transform : mapping, optional
         As in `Surrogate`.
     seed : int
-        Same seed, same data: same bits.
+        Same seed, same data: same bits, whatever the number of threads.
+    output : path, optional
+        The folder to write. After Ctrl-C the same call goes on where it was; no finished replica is made again.
     force : bool
         Start anew where an earlier call was stopped. A finished unfolding is never replaced.
     progress, callback
         As in `Surrogate.fit`.
+
+    Examples
+    --------
+    >>> import neb, numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> x = rng.normal(size=1000)
+    >>> y = x + 0.3 * rng.normal(size=1000)
+    >>> truth = 0.5 + rng.normal(size=500)
+    >>> data = truth + 0.3 * rng.normal(size=500)
+    >>> found = neb.unfold(x, y, data, bins={"x": (10, -3, 3)}, replicas=5, components=1, epochs=3, smooth_epochs=1)
+    >>> found.spectra["x"]
+    Spectrum('x': 10 bins from -3 to 3; unfolded, smooth, simulation, ibu, data)
+    >>> found.weights.shape, found.spectra["x"].covariance().shape
+    ((1000,), (10, 10))
+    >>> bool(np.average(x, weights=found.weights) > 0.3)
+    True
     """
     x, x_names = _arrays.named("x", x, None)
+    y_names = _arrays.names_of(y) or _arrays.names_of(observations)
     if reconstructed is not None:
-        seen = _arrays.column("flag", reconstructed, len(x)) != 0
-        y = np.where(seen[:, np.newaxis], _matrix(y, len(x)), 0)
-        reconstructed = seen.astype(np.float32)
-    y, y_names = _arrays.named("y", y, _arrays.names_of(observations))
+        reconstructed = _arrays.column("flag", reconstructed, len(x))
+        y = np.where(reconstructed[:, np.newaxis] == 0, 0, _rows_of(y, len(x)))
+    y, y_names = _arrays.named("y", y, y_names)
     _arrays.same_rows(x, y)
     files: dict[str, dict[str, Any]] = {
-        "pairs": {"x": x, "y": y, "reconstructed": reconstructed} | _weighted(x, weight),
-        "observations": _table("y", observations, y_names, observed_weight),
-        "missed": _table("x", missed, x_names, missed_weight),
-        "fakes": _table("y", fakes, y_names, fakes_weight),
-        "background": _table("y", background, y_names, background_weight),
-        "truth": _table("x", truth, x_names, truth_weight),
+        "pairs": {"x": x, "y": y, "reconstructed": reconstructed} | _weighted(x, weights),
+        "observations": _table("observations", "y", observations, y_names, observed_weights),
+        "missed": _table("missed", "x", missed, x_names, missed_weights),
+        "fakes": _table("fakes", "y", fakes, y_names, fakes_weights),
+        "background": _table("background", "y", background, y_names, background_weights),
+        "truth": _table("truth", "x", truth, x_names, truth_weights),
     }
     numbers = {
         "iterations": iterations,
@@ -164,25 +269,33 @@ def unfold(
     if transform:
         options.append("--transform=" + ",".join(f"{name}={kind}" for name, kind in transform.items()))
     identity = hashlib.sha256(json.dumps([options, seed, x_names, y_names]).encode())
-    with tempfile.TemporaryDirectory() as work, Watch(progress, callback) as watch:
+    # The files go with the call; what an interrupted call leaves behind of them is not worth an error.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work, Watch(progress, callback) as watch:
         for name, arrays in files.items():
             present = {role: values for role, values in arrays.items() if values is not None}
             if not present:
                 continue
             for role, values in present.items():
-                identity.update(role.encode() + values.tobytes())
+                identity.update(f"{name} {role} {values.shape}".encode() + values.tobytes())
             path = Path(work, f"{name}.npz")
             columns: dict[str, Any] = {"x_columns": np.array(x_names), "y_columns": np.array(y_names)}
             np.savez(path, **present, **{key: names for key, names in columns.items() if key[0] in present})
             options.append(f"--{name}={path}")
-        options.append(f"--output={Path(output).absolute()}")
-        _neb.unfold(options, identity.hexdigest(), seed, force, watch)
-    unfolding = Unfolding.load(output)
+        run = Path(work, "run") if output is None else Path(output).absolute()
+        try:
+            _neb.unfold(options, run, identity.hexdigest(), seed, force, watch)
+        except NebError as error:
+            said = re.sub(re.escape(work) + r"[/\\](\w+)\.npz", r"\1", error.message)
+            raise type(error)(said, error.hint) from None
+        unfolding = Unfolding.load(run)
+    if output is None:
+        object.__setattr__(unfolding, "folder", None)
     warn([outside] if (outside := unfolding.summary.get("outside")) else [])
     return unfolding
 
 
-def _matrix(values: Any, rows: int) -> npt.NDArray[Any]:
+def _rows_of(values: Any, rows: int) -> npt.NDArray[Any]:
+    """A table of which some rows are not looked at."""
     given = np.asarray(values)
     given = given[:, np.newaxis] if given.ndim == 1 else given
     if given.ndim != 2 or len(given) != rows:
@@ -190,12 +303,18 @@ def _matrix(values: Any, rows: int) -> npt.NDArray[Any]:
     return given
 
 
-def _weighted(rows: Array, weight: Any) -> dict[str, Any]:
-    return {} if weight is None else {"weight": _arrays.column("weight", weight, len(rows))}
+def _weighted(rows: Array, weights: Any) -> dict[str, Any]:
+    return {} if weights is None else {"weight": _arrays.column("weight", weights, len(rows))}
 
 
-def _table(role: str, values: Any, names: list[str], weight: Any) -> dict[str, Any]:
+def _table(name: str, role: str, values: Any, names: list[str], weights: Any) -> dict[str, Any]:
+    """A table with its weights; `name` is what the caller calls it."""
     if values is None:
+        if weights is not None:
+            raise NebValueError(f"there are {name}_weights but no {name}", f"give {name} too")
         return {}
-    rows = _arrays.checked(role, values, names)
-    return {role: rows} | _weighted(rows, weight)
+    try:
+        rows = _arrays.checked(role, values, names)
+        return {role: rows} | _weighted(rows, weights)
+    except NebValueError as error:
+        raise NebValueError(f"{name}: {error.message}", error.hint) from None

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from . import _arrays
+from ._errors import NebValueError
 from ._posterior import Calibration
 from ._run import Run
 from ._source import Source
+from ._unfold import Spectrum
 
 __all__ = ["corner", "calibration", "history", "spectrum"]
 
@@ -37,6 +39,13 @@ def corner(x: Any, *, truth: Any = None, names: Sequence[str] | None = None, bin
     names : sequence of str, optional
         Names of the columns.
     bins : int
+
+    Examples
+    --------
+    >>> import neb.plot, numpy as np
+    >>> figure = neb.plot.corner(np.random.default_rng(1).normal(size=(500, 2)), names=["mass", "width"])
+    >>> [ax.get_xlabel() for ax in figure.axes if ax.get_xlabel()]
+    ['mass', 'width']
     """
     names = list(names or _arrays.names_of(x) or [])
     x = _arrays.table("x", x)
@@ -107,47 +116,79 @@ def history(fitted: Source | Run) -> Any:
 
 
 def spectrum(
-    x: Any, edges: Any, *, truth: Any = None, weights: Any = None, name: str = "x", density: bool = False
+    x: Any,
+    edges: Any = None,
+    *,
+    truth: Any = None,
+    truth_weights: Any = None,
+    weights: Any = None,
+    name: str | None = None,
+    density: bool = False,
 ) -> Any:
-    """One quantity in bins, with the statistical error of each, and the ratio to `truth` where it is given.
+    """One quantity in bins, with the error of each, and ratios.
 
     Parameters
     ----------
-    x : array_like
-        One column.
+    x : array_like or Spectrum
+        One column; or a spectrum that `unfold` found, which is drawn with its errors beside iterative Bayesian unfolding, the
+        data and the simulation.
     edges : array_like
-        Edges of the bins.
+        Edges of the bins; a `Spectrum` has its own.
     truth : array_like, optional
-        The same quantity of another sample, scaled to the same total.
-    weights : array_like, optional
-        One weight per row of x.
-    name : str
+        The same quantity of another sample, scaled to the same total: the ratios are to it. Those of a `Spectrum` without
+        a truth are to the simulation.
+    weights, truth_weights : array_like, optional
+        One weight per row.
+    name : str, optional
         What it is.
     density : bool
         Divide by the widths of the bins.
+
+    Examples
+    --------
+    >>> import neb.plot
+    >>> neb.plot.spectrum([0.1, 0.2, 0.7], [0, 0.5, 1]).axes[0].get_ylabel()
+    'events'
     """
-    x = _arrays.table("x", x)[:, 0]
-    edges = np.asarray(edges, dtype=np.float64)
-    w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=np.float64)
-    widths = np.diff(edges) if density else np.ones(len(edges) - 1)
-    counts = np.histogram(x, edges, weights=w)[0] / widths
-    errors = np.sqrt(np.histogram(x, edges, weights=w**2)[0]) / widths
-    centres, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
-    figure = _figure(figsize=(5.0, 4.2))
-    if truth is None:
-        ax = figure.subplots()
-        ax.set_xlabel(name)
+    lines: dict[str, Any] = {}
+    if isinstance(x, Spectrum):
+        edges, name = x.edges, name or x.name
+        labels = {"unfolded": "unfolded", "ibu": "IBU"}
+        shown = {label: (x.values[key], x.error(key)) for key, label in labels.items() if key in x.values}
+        lines.update((key, x.values[key]) for key in ("simulation", "data") if key in x.values)
     else:
-        ax, ratio = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-        other = np.histogram(_arrays.table("truth", truth)[:, 0], edges)[0] / widths
-        total = (other * widths).sum()
-        other = other * ((counts * widths).sum() / total if total > 0 else 1.0)
-        ax.stairs(other, edges, color="black", label="truth")
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio.errorbar(centres, counts / other, errors / other, half, fmt=".", color="tab:blue")
+        if edges is None:
+            raise NebValueError("the edges of the bins are missing", "give spectrum(x, edges)")
+        edges = np.asarray(edges, dtype=np.float64)
+        shown = {"sample": _counted("x", x, edges, weights)}
+    if truth is not None:
+        lines = {"truth": _counted("truth", truth, edges, truth_weights)[0]} | lines
+    total = sum(next(iter(shown.values()))[0])
+    if truth is not None and lines["truth"].sum() > 0:
+        lines["truth"] = lines["truth"] * (total / lines["truth"].sum())
+    widths = np.diff(edges) if density else np.ones(len(edges) - 1)
+    figure = _figure(figsize=(5.0, 4.2))
+    ax, ratio = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1]) if lines else (figure.subplots(), None)
+    for (label, line), colour in zip(lines.items(), ("black", "0.5", "tab:green")):
+        ax.stairs(line / widths, edges, color=colour, label=label)
+    centres, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
+    for (label, (values, errors)), colour in zip(shown.items(), ("tab:blue", "tab:orange")):
+        ax.errorbar(centres, values / widths, errors / widths, half, fmt=".", color=colour, label=label)
+        if ratio is not None:
+            base = next(iter(lines.values()))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio.errorbar(centres, values / base, errors / base, half, fmt=".", color=colour)
+    if ratio is not None:
         ratio.axhline(1.0, color="black", linewidth=0.8)
-        ratio.set(xlabel=name, ylabel="ratio")
-    ax.errorbar(centres, counts, errors, half, fmt=".", color="tab:blue", label="sample")
+        ratio.set_ylabel(f"ratio to {next(iter(lines))}")
+    figure.axes[-1].set_xlabel(name or "x")
     ax.set_ylabel("events per unit" if density else "events")
     ax.legend(fontsize="small")
     return figure
+
+
+def _counted(role: str, values: Any, edges: Any, weights: Any) -> tuple[Any, Any]:
+    """Sums of weights in bins, and the roots of the sums of their squares."""
+    column = _arrays.table(role, values)[:, 0]
+    w = np.ones(len(column)) if weights is None else np.asarray(weights, dtype=np.float64)
+    return np.histogram(column, edges, weights=w)[0], np.sqrt(np.histogram(column, edges, weights=w**2)[0])

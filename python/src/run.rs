@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use neb_cli::embed::{self, Posteriors, ReportFiles};
+use neb_cli::embed::{self, Posteriors, ReportFiles, UnfoldTask};
 use pyo3::prelude::*;
 
-use crate::compute::{compute, interruptible};
+use crate::compute::{compute, interruptible, trained};
 use crate::error::refused;
 use crate::source::Source;
 use crate::surrogate::Surrogate;
-use crate::watch::Watcher;
 
 /// Refuses a folder that a run cannot be written to.
 #[pyfunction]
@@ -34,24 +33,29 @@ pub(crate) fn save_run(
     compute(py, || embed::save_run(&target, force, fitted, &others)).map_err(|e| refused(py, e))
 }
 
-/// Unfolds with the words of `neb unfold`; `identity` stands for them and for the data.
+/// Unfolds with these words of `neb unfold`; `identity` stands for them and for the data.
 #[pyfunction]
-#[pyo3(signature = (options, identity, seed, force, callback))]
+#[pyo3(signature = (options, output, identity, seed, force, callback))]
 pub(crate) fn unfold(
     py: Python<'_>,
     options: Vec<String>,
-    identity: &str,
+    output: PathBuf,
+    identity: String,
     seed: u64,
     force: bool,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<()> {
-    let mut watcher = Watcher::new(callback);
-    let unfolded = compute(py, || {
-        embed::unfold(&options, identity, seed, force, &mut |stage, progress| {
-            watcher.step(stage, progress)
-        })
-    });
-    unfolded.map_err(|e| watcher.exception(py, e))
+    let target = output.clone();
+    trained(py, callback, Some(&target), move |watcher| {
+        let task = UnfoldTask {
+            options: &options,
+            output: &output,
+            identity: &identity,
+            seed,
+            force,
+        };
+        embed::unfold(task, &mut |stage, progress| watcher.step(stage, progress))
+    })
 }
 
 /// Writes the page of a run; where it is and what it says, as JSON.

@@ -10,10 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::array::{Column, Table, rows, table};
-use crate::compute::compute;
+use crate::compute::{MANY, compute, interruptible, on_rows, trained};
 use crate::error::refused;
 use crate::surrogate::{Surrogate, bytes_of, from_bytes, toml_of};
-use crate::watch::Watcher;
 
 /// A source, and the recognition network that was trained with it, if one was.
 #[pyclass(frozen, module = "neb._neb")]
@@ -36,25 +35,28 @@ pub(crate) fn fit_source(
 ) -> PyResult<()> {
     let text = toml_of(py, settings)?;
     let settings = Settings::parse(&text, "settings", Stage::Source).map_err(|e| refused(py, e))?;
-    let weights = weights.as_ref().map(|weights| weights.as_slice());
-    let stage1 = surrogate.stage1.as_ref();
-    let task = SourceTask {
-        surrogate: &surrogate.model,
-        stage1: stage1.map(|stage1| (&stage1.report, &stage1.settings)),
-        x: rows(&x)?,
-        observations: Observations {
-            y: rows(&y)?,
-            weights: weights.transpose()?,
-        },
-        settings: &settings,
-        output: &output,
-        force,
-    };
-    let mut watcher = Watcher::new(callback);
-    let fitted = compute(py, || {
+    let weights = weights.map(|weights| weights.as_slice().map(<[f32]>::to_vec));
+    let weights = weights.transpose()?;
+    let (y, x) = (rows(&y)?.to_matrix(), rows(&x)?.to_matrix());
+    let (surrogate, stage1) = (surrogate.model.clone(), surrogate.stage1.clone());
+    let target = output.clone();
+    trained(py, callback, Some(&target), move |watcher| {
+        let task = SourceTask {
+            surrogate: &surrogate,
+            stage1: stage1
+                .as_ref()
+                .map(|stage1| (&stage1.report, &stage1.settings)),
+            x: x.view(),
+            observations: Observations {
+                y: y.view(),
+                weights: weights.as_deref(),
+            },
+            settings: &settings,
+            output: &output,
+            force,
+        };
         embed::fit_source(task, &mut |label, progress| watcher.step(label, progress))
-    });
-    fitted.map_err(|e| watcher.exception(py, e))
+    })
 }
 
 #[pymethods]
@@ -100,7 +102,14 @@ impl Source {
         n: usize,
         seed: u64,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        table(py, compute(py, || self.0.sample(n, seed)))
+        if n < MANY {
+            return table(py, compute(py, || self.0.sample(n, seed)));
+        }
+        let source = self.0.clone();
+        table(
+            py,
+            interruptible(py, None, move |_| source.sample(n, seed))?,
+        )
     }
 
     fn log_prob<'py>(
@@ -109,9 +118,10 @@ impl Source {
         x: Table<'_>,
         seed: u64,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let x = rows(&x)?;
-        let values = compute(py, || self.0.log_prob(x, seed)).map_err(|e| refused(py, e))?;
-        Ok(PyArray1::from_vec(py, values))
+        let values = on_rows(py, &self.0, [rows(&x)?], move |source, [x]| {
+            source.log_prob(x, seed)
+        })?;
+        Ok(PyArray1::from_vec(py, values.map_err(|e| refused(py, e))?))
     }
 
     #[getter]

@@ -10,15 +10,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::array::{Table, rows, table};
-use crate::compute::compute;
+use crate::compute::{compute, on_rows, trained};
 use crate::error::refused;
-use crate::watch::Watcher;
 
 /// A learned likelihood, and how it was learned where that is known.
 #[pyclass(frozen, module = "neb._neb")]
 pub(crate) struct Surrogate {
     pub(crate) model: Arc<neb::surrogate::Surrogate>,
-    pub(crate) stage1: Option<Stage1>,
+    pub(crate) stage1: Option<Arc<Stage1>>,
 }
 
 /// How a surrogate was learned.
@@ -77,29 +76,26 @@ impl Surrogate {
         let text = toml_of(py, settings)?;
         let settings =
             Settings::parse(&text, "settings", Stage::Surrogate).map_err(|e| refused(py, e))?;
-        let pairs = Pairs {
-            x: rows(&x)?,
-            y: rows(&y)?,
-            x_names: &x_names,
-            y_names: &y_names,
-        };
-        let mut watcher = Watcher::new(callback);
-        let fitted = compute(py, || {
-            embed::fit_surrogate(
-                pairs,
-                &settings,
-                file.as_deref(),
-                force,
-                &mut |label, progress| watcher.step(label, progress),
-            )
-        });
-        let fitted = fitted.map_err(|e| watcher.exception(py, e))?;
+        let (x, y) = (rows(&x)?.to_matrix(), rows(&y)?.to_matrix());
+        let target = file.clone();
+        let fitted = trained(py, callback, target.as_deref(), move |watcher| {
+            let pairs = Pairs {
+                x: x.view(),
+                y: y.view(),
+                x_names: &x_names,
+                y_names: &y_names,
+            };
+            let file = file.as_deref();
+            embed::fit_surrogate(pairs, &settings, file, force, &mut |label, progress| {
+                watcher.step(label, progress)
+            })
+        })?;
         let surrogate = Self {
             model: Arc::new(fitted.surrogate),
-            stage1: Some(Stage1 {
+            stage1: Some(Arc::new(Stage1 {
                 report: fitted.report,
                 settings: fitted.settings,
-            }),
+            })),
         };
         Ok((surrogate, fitted.notes))
     }
@@ -140,12 +136,12 @@ impl Surrogate {
     ) -> PyResult<Self> {
         let model = from_bytes(py, bytes, neb::surrogate::Surrogate::load)?;
         let stage1 = match stage1 {
-            Some((report, text)) => Some(Stage1 {
+            Some((report, text)) => Some(Arc::new(Stage1 {
                 report: toml::from_str(&report)
                     .map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()))?,
                 settings: Settings::parse(&text, "settings", Stage::Surrogate)
                     .map_err(|e| refused(py, e))?,
-            }),
+            })),
             None => None,
         };
         Ok(Self {
@@ -161,8 +157,10 @@ impl Surrogate {
         x: Table<'_>,
         seed: u64,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let (y, x) = (rows(&y)?, rows(&x)?);
-        let values = compute(py, || embed::log_likelihood(&self.model, y, x, seed));
+        let tables = [rows(&y)?, rows(&x)?];
+        let values = on_rows(py, &self.model, tables, move |model, [y, x]| {
+            embed::log_likelihood(model, y, x, seed)
+        })?;
         Ok(PyArray1::from_vec(py, values.map_err(|e| refused(py, e))?))
     }
 
@@ -172,8 +170,9 @@ impl Surrogate {
         x: Table<'_>,
         seed: u64,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let x = rows(&x)?;
-        let y = compute(py, || embed::push(&self.model, x, seed));
+        let y = on_rows(py, &self.model, [rows(&x)?], move |model, [x]| {
+            embed::push(model, x, seed)
+        })?;
         table(py, y.map_err(|e| refused(py, e))?)
     }
 
@@ -213,7 +212,7 @@ impl Surrogate {
     /// What was tried, as JSON.
     #[getter]
     fn report(&self) -> PyResult<Option<String>> {
-        let json = |stage1: &Stage1| serde_json::to_string(&stage1.report);
+        let json = |stage1: &Arc<Stage1>| serde_json::to_string(&stage1.report);
         let report = self.stage1.as_ref().map(json).transpose();
         report.map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()))
     }

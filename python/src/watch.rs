@@ -1,33 +1,35 @@
-//! What happens between two steps of a training: signals, the user's callback, the progress bar.
+//! What a training tells between two steps.
 
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use neb::train::Progress;
-use neb_cli::embed::Refusal;
-use pyo3::prelude::*;
 
-use crate::error;
+use crate::compute::{EVERY, Line};
 
-/// Time between two looks at signals and calls of the callback.
-const EVERY: Duration = Duration::from_millis(100);
-
-/// Asked after every step; goes back to Python ten times a second.
-pub(crate) struct Watcher {
-    /// Called with the training's name, its step, its steps, and the last epoch's number and losses.
-    callback: Option<Py<PyAny>>,
-    told: Option<Instant>,
-    label: String,
-    failed: Option<PyErr>,
+/// Where a training is.
+pub(crate) struct Step {
+    /// Its name.
+    pub(crate) label: String,
+    pub(crate) step: u64,
+    pub(crate) steps: u64,
+    /// Number of the last epoch, and its training and held-out loss.
+    pub(crate) losses: Option<(usize, f64, f64)>,
 }
 
-impl Watcher {
-    pub(crate) fn new(callback: Option<Py<PyAny>>) -> Self {
+/// Asked after every step; tells of one ten times a second, and of the first and the last of every training.
+pub(crate) struct Watcher<T> {
+    line: Line<T>,
+    told: Option<Instant>,
+    label: String,
+}
+
+impl<T> Watcher<T> {
+    pub(crate) fn new(line: Line<T>) -> Self {
         Self {
-            callback,
+            line,
             told: None,
             label: String::new(),
-            failed: None,
         }
     }
 
@@ -41,27 +43,12 @@ impl Watcher {
         if self.label != label {
             self.label = label.to_owned();
         }
-        match Python::attach(|py| self.tell(py, label, progress)) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(failed) => {
-                self.failed = Some(failed);
-                ControlFlow::Break(())
-            }
-        }
-    }
-
-    fn tell(&self, py: Python<'_>, label: &str, progress: &Progress) -> PyResult<()> {
-        py.check_signals()?;
-        if let Some(callback) = &self.callback {
-            let epoch = progress.history.last();
-            let losses = epoch.map(|epoch| (epoch.epoch, epoch.train, epoch.held_out));
-            callback.call1(py, (label, progress.step, progress.steps, losses))?;
-        }
-        Ok(())
-    }
-
-    /// The exception for a failure: the one that stopped the training, if one did.
-    pub(crate) fn exception(self, py: Python<'_>, refusal: Refusal) -> PyErr {
-        self.failed.unwrap_or_else(|| error::refused(py, refusal))
+        let last = progress.history.last();
+        self.line.tell(Step {
+            label: label.to_owned(),
+            step: progress.step,
+            steps: progress.steps,
+            losses: last.map(|epoch| (epoch.epoch, epoch.train, epoch.held_out)),
+        })
     }
 }

@@ -87,6 +87,12 @@ def press(_):
 try:
     if kind == "surrogate":
         neb.Surrogate("mixture", epochs=100000).fit(*problem.pairs(2000), output=output, callback=press)
+    elif kind == "unfold":
+        neb.unfold(*problem.pairs(2000), problem.observations(500)[1], epochs=100000, output=output, callback=press)
+    elif kind == "compare":
+        # It has no steps to stop between.
+        press(None)
+        neb.compare(*problem.observations(100000))
     else:
         surrogate = neb.Surrogate("mixture", epochs=2).fit(*problem.pairs(2000))
         truth, y = problem.observations(500)
@@ -101,7 +107,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("kind", ["surrogate", "source", "posterior"])
+@pytest.mark.parametrize("kind", ["surrogate", "source", "unfold", "posterior", "compare"])
 def test_ctrl_c(kind: str, python: Callable[..., str], tmp_path: Path) -> None:
     output = tmp_path / ("q.safetensors" if kind == "surrogate" else "run")
     # A second is promised; a busy machine gets more.
@@ -109,6 +115,7 @@ def test_ctrl_c(kind: str, python: Callable[..., str], tmp_path: Path) -> None:
     left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
     assert ("q.checkpoint.0.safetensors" in left) == (kind == "surrogate")
     assert any(name.startswith("source.") for name in left) == (kind == "source"), left
+    assert any(name.startswith("unfold.") for name in left) == (kind == "unfold"), left
 
 
 def test_a_stopped_training_goes_on_to_the_same_bits(pairs: tuple[Array, Array], tmp_path: Path) -> None:
@@ -122,7 +129,6 @@ def test_a_stopped_training_goes_on_to_the_same_bits(pairs: tuple[Array, Array],
 
     file, again = tmp_path / "q.safetensors", neb.Surrogate("mixture", epochs=8)
     with pytest.raises(RuntimeError, match="enough"):
-        # So many rows that an epoch takes longer than the time between two calls.
         again.fit(*pairs, output=file, callback=stop)
     assert not again.is_fitted and (tmp_path / "q.checkpoint.0.safetensors").exists()
     steps = [progress.step for progress in told]

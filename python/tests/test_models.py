@@ -16,6 +16,7 @@ from conftest import AFFINE, Array
 def test_reprs_say_what_a_thing_is_and_whether_it_is_fitted(run: neb.Run) -> None:
     assert repr(neb.Surrogate("spline", epochs=3)) == "Surrogate('spline', epochs=3), not fitted"
     assert repr(neb.Source()) == "Source('auto'), not fitted"
+    assert repr(neb.Source("umnn", preset="paper", seed=3)) == "Source('umnn', preset='paper', seed=3), not fitted"
     assert "fitted: mixture" in repr(run.surrogate) and "x of 2, y of 2 columns" in repr(run.surrogate)
     assert "fitted: affine by mc, x of 2 columns" in repr(run.source)
     assert repr(run.posterior).startswith("Posterior(Source(")

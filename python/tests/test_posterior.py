@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import neb
@@ -65,6 +66,8 @@ def test_compare() -> None:
     a, b = rng.normal(size=(600, 2)), rng.normal(size=(600, 2))
     assert not neb.compare(a, b).differs
     assert neb.compare(a, b + 0.5).differs
+    frames = pd.DataFrame(a, columns=["a", "b"]), pd.DataFrame(b + [0.5, 0.0], columns=["a", "b"])
+    assert neb.compare(frames[0], frames[1][["b", "a"]]).auc == neb.compare(a, b + [0.5, 0.0]).auc
     # Weights that undo a shift: the ratio of the two densities.
     shifted = b + [0.5, 0.0]
     undo = np.exp(0.125 - 0.5 * shifted[:, 0])

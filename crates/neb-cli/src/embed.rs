@@ -3,6 +3,7 @@
 
 mod models;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -272,20 +273,30 @@ pub fn fit_source(task: SourceTask, watch: &mut LadderWatch) -> Result<()> {
     Ok(())
 }
 
-/// Unfolds, as `neb unfold` does: `options` are its words. A run that was stopped goes on, if it was begun by the same call: the same
-/// `identity`, which stands for options and data.
+/// What is to be unfolded.
+pub struct UnfoldTask<'a> {
+    /// Words of `neb unfold`, but for the folder.
+    pub options: &'a [String],
+    /// The folder.
+    pub output: &'a Path,
+    /// Stands for options and data: a run that was stopped goes on if it was begun with the same.
+    pub identity: &'a str,
+    /// Makes the run repeatable.
+    pub seed: u64,
+    /// Start anew a run that was stopped.
+    pub force: bool,
+}
+
+/// Unfolds, as `neb unfold` does.
 ///
 /// # Errors
 /// Options or data that cannot be used, a loss that is not finite, a folder that cannot be written, or a stop on request.
-pub fn unfold(
-    options: &[String],
-    identity: &str,
-    seed: u64,
-    force: bool,
-    watch: &mut UnfoldWatch,
-) -> Result<()> {
-    let words = ["neb".to_owned(), "unfold".to_owned()];
-    let words = words.iter().chain(options);
+pub fn unfold(task: UnfoldTask, watch: &mut UnfoldWatch) -> Result<()> {
+    let output = [OsStr::new("--output"), task.output.as_os_str()];
+    let words = ["neb", "unfold"].map(OsStr::new).into_iter();
+    let words = words
+        .chain(task.options.iter().map(OsStr::new))
+        .chain(output);
     let parsed = args::Args::try_parse_from(words).map_err(|error| {
         let text = error.to_string();
         let text = text.trim_start_matches("error: ").lines().next();
@@ -294,12 +305,12 @@ pub fn unfold(
     let args::Command::Unfold(mut args) = parsed.command else {
         unreachable!("the first word is `unfold`");
     };
-    args.resume = run_folder::partial_of(&args.output).exists() && !force;
+    args.resume = run_folder::partial_of(&args.output).exists() && !task.force;
     let session = Session {
-        seed_flag: Some(seed),
-        ..silent(force)
+        seed_flag: Some(task.seed),
+        ..silent(task.force)
     };
-    let begun_by = vec!["neb".to_owned(), identity.to_owned()];
+    let begun_by = vec!["neb".to_owned(), task.identity.to_owned()];
     let task = unfold::Task::read(&args, begun_by, session)?;
     unfold::unfold_and_write(task, session, watch)?;
     Ok(())
