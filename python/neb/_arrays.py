@@ -21,7 +21,7 @@ def names_of(values: Any) -> list[str] | None:
 
 
 def default_names(role: str, columns: int) -> list[str]:
-    """The names that the program gives to the columns of an array."""
+    """The names that the program gives to the columns of an array; a single column has the name of one without columns."""
     return [role] if columns == 1 else [f"{role}{number}" for number in range(1, columns + 1)]
 
 

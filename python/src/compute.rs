@@ -78,10 +78,10 @@ pub(crate) fn on_rows<const N: usize, M: Send + Sync + 'static, T: Send + 'stati
     py: Python<'_>,
     model: &Arc<M>,
     tables: [Rows; N],
-    work: impl Fn(&M, [Rows; N]) -> T + Send + 'static,
+    work: impl FnOnce(&M, [Rows; N]) -> T + Send + 'static,
 ) -> PyResult<T> {
     if tables.iter().all(|table| table.rows() < MANY) {
-        return Ok(compute(py, || work(model, tables)));
+        return Ok(compute(py, move || work(model, tables)));
     }
     let (model, owned) = (model.clone(), tables.map(|table| table.to_matrix()));
     interruptible(py, None, move |_| {
