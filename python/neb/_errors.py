@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable
 
@@ -27,9 +28,12 @@ class NebWarning(UserWarning):
 
 
 def warn(texts: Iterable[str]) -> None:
-    """Warns whoever called the function that calls this one."""
+    """Warns at the line outside the package that led here."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        level, frame = level + 1, frame.f_back
     for text in texts:
-        warnings.warn(text, NebWarning, stacklevel=3)
+        warnings.warn(text, NebWarning, stacklevel=level)
 
 
 def not_fitted(what: str) -> NebError:

@@ -52,9 +52,9 @@ def test_calibration(linear: tuple[neb.Run, Array, Array]) -> None:
 
 
 def test_budgets_are_kept_and_told(run: neb.Run, observed: tuple[Array, Array]) -> None:
-    with pytest.warns(neb.NebWarning, match="do not have all draws"):
+    with pytest.warns(neb.NebWarning, match="do not have all draws") as told:
         draws = run.posterior.sample(observed[1][:3], 10000, method="rejection", max_samples=10_000)
-    assert not draws.complete and draws.samples == 10_000
+    assert not draws.complete and draws.samples == 10_000 and told[0].filename == __file__
     assert len(draws[0]) == draws.found[0] < 10000 and np.isnan(draws.x[0, draws.found[0] :]).all()
     for wrong in ({"n": 0}, {"method": "guess"}, {"method": "direct"}):
         with pytest.raises(ValueError):

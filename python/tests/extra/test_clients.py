@@ -8,6 +8,9 @@ import pytest
 import neb
 from conftest import AFFINE, Array
 
+# What other libraries warn of, from the first import on, is theirs.
+pytestmark = pytest.mark.filterwarnings("default")
+
 
 def test_arviz(run: neb.Run, observed: tuple[Array, Array]) -> None:
     import arviz
