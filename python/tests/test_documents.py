@@ -49,4 +49,4 @@ def test_tutorial(tmp_path: Path) -> None:
     from nbclient import NotebookClient
 
     notebook = nbformat.read(ROOT / "docs/tutorial.ipynb", as_version=4)
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
