@@ -570,7 +570,7 @@ pub(crate) struct Unfold {
     #[arg(long, default_value_t = 0)]
     pub(crate) training_replicas: u64,
     /// Draws of the smooth source to write
-    #[arg(long, default_value_t = 40_000, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 400_000, value_parser = at_least_one)]
     pub(crate) draws: usize,
     /// Components of the surrogate
     #[arg(long, default_value_t = 8, value_parser = at_least_one)]

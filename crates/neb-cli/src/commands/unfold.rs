@@ -239,6 +239,7 @@ fn settings(args: &args::Unfold, seed: u64, pairs: usize) -> UnfoldConfig {
     let particles = ParticleSettings {
         memory_limit: args.memory << 20,
         seed,
+        tolerance: 1.0,
         ..ParticleSettings::default()
     };
     UnfoldConfig {

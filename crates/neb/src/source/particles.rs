@@ -6,7 +6,8 @@
 //! never lowers the marginal likelihood Σ_i v_i log Σ_j w_j q(y_i|x_j), which is concave in w: no step
 //! sizes, no local optima. It is the unbinned form of iterative Bayesian unfolding. Run to the end it
 //! over-fits the observations, so some of them are held out and the weights where the held-out value
-//! peaks are returned. Where the observations say nothing, the initial weights stay.
+//! peaks are returned; or, with a tolerance, the last ones that explain the held-out observations as well within so many standard
+//! errors of the difference, since each iteration takes away some of the bias towards the initial weights. Where the observations say nothing, the initial weights stay.
 //!
 //! **Not everything is seen, and not everything seen is signal.** With a likelihood that has an acceptance ε(x) and a known
 //! background of density b(y) that makes up the share β of the observations, the observed law is
@@ -36,6 +37,9 @@ pub struct ParticleSettings {
     pub held_out: f64,
     /// Iterations without a new best held-out value before stopping.
     pub patience: usize,
+    /// Standard errors by which the returned weights may explain the held-out observations worse than the best ones do, the
+    /// errors those of the difference; 0 returns the best.
+    pub tolerance: f64,
     /// Bytes for the table of likelihoods: it is kept if it fits, else computed anew in each
     /// iteration, in parts of at most this size (but never less than one row).
     pub memory_limit: usize,
@@ -49,6 +53,7 @@ impl Default for ParticleSettings {
             max_iterations: 100,
             held_out: 0.1,
             patience: 3,
+            tolerance: 0.0,
             memory_limit: 2 << 30,
             seed: 0,
         }
@@ -156,7 +161,7 @@ pub fn fit_particles_to(
     let mut weights: Vec<f64> = alive.iter().map(|&j| start[j as usize]).collect();
     scale_to(&mut weights, &acceptance, 1.0 - share);
     let mut best = (weights.clone(), Vec::new());
-    let mut best_value = f64::NEG_INFINITY;
+    let (mut best_value, mut peak, mut at_peak) = (f64::NEG_INFINITY, 0, Vec::new());
     let mut iteration = 0;
     let mut history = Vec::new();
     for step in 0..=settings.max_iterations {
@@ -175,8 +180,16 @@ pub fn fit_particles_to(
             train: train.mean(&log_marginals) - excess,
             held_out: value,
         });
-        if value.is_none_or(|value| value > best_value) {
+        let is_best = value.is_none_or(|value| value > best_value);
+        if is_best {
             best_value = value.unwrap_or(best_value);
+            (peak, at_peak) = (step, held_out_marginals.clone());
+        }
+        let as_good = settings.tolerance > 0.0 && {
+            let error = held_out.error_of_difference(&held_out_marginals, &at_peak);
+            value.is_some_and(|value| best_value - value <= settings.tolerance * error)
+        };
+        if is_best || as_good {
             let mut each = vec![f64::NAN; observed.y.rows()];
             for (set, logs) in [(&train, log_marginals), (&held_out, held_out_marginals)] {
                 for (&row, log) in set.row_numbers.iter().zip(logs) {
@@ -185,7 +198,8 @@ pub fn fit_particles_to(
             }
             best = (weights.clone(), each);
             iteration = step;
-        } else if step - iteration >= settings.patience {
+        }
+        if !is_best && step - peak >= settings.patience {
             break;
         }
         let factors = responsibilities.iter().zip(&acceptance);
@@ -346,6 +360,15 @@ impl Observations {
             .zip(&self.event_weights)
             .map(|(l, v)| l * v)
             .sum()
+    }
+
+    /// Standard error of the mean difference of these values.
+    fn error_of_difference(&self, values: &[f64], others: &[f64]) -> f64 {
+        let differences: Vec<f64> = others.iter().zip(values).map(|(o, v)| o - v).collect();
+        let mean = self.mean(&differences);
+        let each = differences.iter().zip(&self.event_weights);
+        let variance: f64 = each.map(|(d, v)| (v * (d - mean)).powi(2)).sum();
+        variance.sqrt()
     }
 }
 
