@@ -167,7 +167,7 @@ def unfold(
     replicas: int = 20,
     simulation_replicas: int = 0,
     training_replicas: int = 0,
-    draws: int = 40_000,
+    draws: int = 400_000,
     components: int = 8,
     epochs: int = 40,
     smooth_epochs: int = 25,

@@ -167,49 +167,6 @@ fn the_weights_at_the_held_out_peak_are_returned() {
     assert_eq!(stopped_there.weights, fit.weights);
 }
 
-/// With a tolerance the last iteration is returned that is as good within so many standard errors, which are computed here again
-/// from the values of the held-out observations.
-#[test]
-fn a_tolerance_returns_the_last_weights_that_are_as_good() {
-    let (y, x) = two_peaks(2000, 1500);
-    let likelihood = GaussianModel::STANDARD.likelihood();
-    let run = |max_iterations, tolerance, held_out| {
-        let settings = ParticleSettings {
-            max_iterations,
-            tolerance,
-            held_out,
-            patience: 40,
-            ..ParticleSettings::default()
-        };
-        fit_particles(&likelihood, y.view(), None, x.view(), None, &settings).unwrap()
-    };
-    let (peak, tolerant) = (run(200, 0.0, 0.2), run(200, 0.5, 0.2));
-    let all = peak.history.len() - 1;
-    assert!(peak.iteration < tolerant.iteration && tolerant.iteration < all);
-    let settings = ParticleSettings {
-        held_out: 0.2,
-        ..ParticleSettings::default()
-    };
-    let rows = split(y.view(), &vec![1.0 / 2000.0; 2000], &[], &settings)
-        .unwrap()
-        .1;
-    // Weights after more iterations, which a run that ends there returns.
-    let standard_errors = |iteration: usize| {
-        let later = run(iteration, f64::INFINITY, 0.2);
-        assert_eq!(later.iteration, iteration);
-        let each = rows.row_numbers.iter().map(|&row| row as usize);
-        let differences: Vec<f64> = each
-            .map(|row| peak.log_marginals[row] - later.log_marginals[row])
-            .collect();
-        let n = differences.len() as f64;
-        let mean = differences.iter().sum::<f64>() / n;
-        let square: f64 = differences.iter().map(|d| (d - mean).powi(2)).sum();
-        mean / (square.sqrt() / n)
-    };
-    assert!(standard_errors(tolerant.iteration) <= 0.5);
-    assert!(standard_errors(tolerant.iteration + 1) > 0.5);
-}
-
 #[test]
 fn memory_and_threads_change_no_bit() {
     let (y, x) = two_peaks(700, 1500);
