@@ -22,6 +22,7 @@ use crate::embed::{
     load_surrogate, push,
 };
 use crate::failure::Failure;
+use crate::run_folder::SUMMARY;
 
 /// Events whose posteriors are checked, and draws for each.
 const EVENTS: usize = 1000;
@@ -150,7 +151,7 @@ pub(super) fn measure(
 ) -> Result<Measured> {
     let surrogate = load_surrogate(&place.surrogate())?;
     let text = setup.source_settings(cell);
-    let (run, started) = (place.run(), Instant::now());
+    let run = place.run();
     if !run.exists() {
         fit_source(
             SourceTask {
@@ -168,7 +169,6 @@ pub(super) fn measure(
             watch,
         )?;
     }
-    let source = started.elapsed().as_secs_f64();
     let started = Instant::now();
     let fitted = FittedSource::load(&run)?;
     let drawn = fitted.sample(data.true_x.rows(), cell.seed);
@@ -193,7 +193,7 @@ pub(super) fn measure(
         ks,
         without_posterior,
         seconds: Seconds {
-            source,
+            source: seconds_of(&run)?,
             judging: started.elapsed().as_secs_f64(),
         },
         threads: rayon::current_num_threads(),
@@ -202,6 +202,18 @@ pub(super) fn measure(
     let json = serde_json::to_vec_pretty(&measured)?;
     neb_data::write_atomically(place.result(), true, |file| file.write_all(&json))?;
     Ok(measured)
+}
+
+/// Seconds that the fit of a run took, as its summary has them: it may have been made by an earlier command.
+fn seconds_of(run: &Path) -> Result<f64> {
+    let file = run.join(SUMMARY);
+    let summary: serde_json::Value = serde_json::from_slice(&std::fs::read(&file)?)?;
+    summary["seconds"].as_f64().ok_or_else(|| {
+        Failure::input(
+            format!("{}: has no `seconds`", file.display()),
+            "remove the folder to run the cell again",
+        )
+    })
 }
 
 /// AUC by our classifiers and by the authors', who train on three quarters and judge on the last: four folds of the same.

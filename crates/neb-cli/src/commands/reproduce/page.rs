@@ -60,24 +60,22 @@ pub(super) fn page(outcome: &Outcome, folder: &Path) -> String {
     text
 }
 
+/// One line for each row of a table and problem, whatever the number of its metrics.
 fn seconds(outcome: &Outcome) -> String {
-    let mut text = String::new();
-    let mut known: Vec<(String, String)> = Vec::new();
+    let mut lines: Vec<String> = Vec::new();
     for block in &outcome.blocks {
         for line in &block.lines {
             for entry in &line.entries {
-                let cell = (line.title.clone(), entry.problem.clone());
                 let Some(seconds) = entry.seconds else {
                     continue;
                 };
-                let symmetric = block.table.title();
-                let key = (format!("{} ({symmetric})", cell.0), cell.1);
-                if !known.contains(&key) {
-                    text.push_str(&format!("- {} on {}: {seconds:.0} s\n", key.0, key.1));
-                    known.push(key);
+                let (table, row, problem) = (block.table.title(), &line.title, &entry.problem);
+                let text = format!("- {table}: {row} on {problem}: {seconds:.0} s\n");
+                if !lines.contains(&text) {
+                    lines.push(text);
                 }
             }
         }
     }
-    text
+    lines.concat()
 }
