@@ -19,9 +19,9 @@ RATIOS = [
     ("pairs", "pairs_sparse", None),
     ("pairs_forward", "pairs_forward", None),
     ("train_epoch", "train_epoch", 9.0),
-    ("umnn_step", "umnn_step", None),
-    ("elbo_step", "elbo_step", None),
-    ("iw_step", "iw_step", None),
+    ("umnn_step", "umnn_step", 8.0),
+    ("elbo_step", "elbo_step", 8.0),
+    ("iw_step", "iw_step", 8.0),
 ]
 PEAK_SHARE = 0.80
 TWO_THREADS = 1.8
