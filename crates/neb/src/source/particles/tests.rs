@@ -165,6 +165,19 @@ fn the_weights_at_the_held_out_peak_are_returned() {
         ..settings
     });
     assert_eq!(stopped_there.weights, fit.weights);
+
+    // Tolerance moves the choice from the peak to the last iteration that was made.
+    let chosen = |tolerance| {
+        run(ParticleSettings {
+            tolerance,
+            ..settings
+        })
+        .iteration
+    };
+    assert_eq!(chosen(1e-9), fit.iteration);
+    assert_eq!(chosen(f64::INFINITY), fit.iteration + settings.patience);
+    let between = [chosen(0.2), chosen(1.0)];
+    assert!(fit.iteration <= between[0] && between[0] <= between[1]);
 }
 
 #[test]
