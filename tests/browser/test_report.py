@@ -1,4 +1,4 @@
-"""The page of `neb report`, of a small real run, in a real browser.
+"""The pages of `neb report` and `neb unfold`, of small real runs, in a real browser.
 
 NEB names the program (default: target/debug/neb). Where there is no Chromium the tests are skipped.
 """
@@ -13,15 +13,8 @@ import browser
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEB = os.environ.get("NEB", str(ROOT / "target" / "debug" / "neb"))
+COLLIDER = ROOT / "tests" / "collider"
 CHROMIUM = browser.find()
-FIGURES = [
-    "push-forward",
-    "source",
-    "posterior",
-    "training-surrogate",
-    "training-source",
-    "effective-samples",
-]
 
 # A fit in a second; the pictures need no more.
 SETTINGS = """
@@ -104,20 +97,19 @@ INSPECT = """
 """
 
 
-@unittest.skipUnless(CHROMIUM, "there is no Chromium here (Debian: apt-get install chromium)")
-class ReportInABrowser(unittest.TestCase):
+class Page:
+    """What every report must be; the commands that make it, and its figures, are those of a subclass."""
+
+    commands = ()
+    figures = ()
+
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         place = pathlib.Path(folder.name)
         (place / "small.toml").write_text(SETTINGS)
-        for command in (
-            "simulate two-moons -n 1500 --from proposal -o pairs.npz",
-            "simulate two-moons -n 1000 --seed 2 -o truth.npz",
-            "fit --pairs pairs.npz --observations truth.npz --config small.toml -o run",
-            "report run --truth truth.npz",
-        ):
+        for command in cls.commands:
             subprocess.run([NEB, *command.split(), "--quiet"], cwd=place, check=True, stdout=subprocess.DEVNULL)
         cls.run_folder = place / "run"
         cls.browser = browser.Browser(CHROMIUM)
@@ -131,7 +123,7 @@ class ReportInABrowser(unittest.TestCase):
 
     def test_every_figure_is_there_and_visible(self):
         page = self.inspect(1000)
-        self.assertEqual([figure["name"] for figure in page["figures"]], FIGURES)
+        self.assertEqual([figure["name"] for figure in page["figures"]], list(self.figures))
         for figure in page["figures"]:
             with self.subTest(figure["name"]):
                 self.assertGreater(figure["width"], 300)
@@ -172,6 +164,34 @@ class ReportInABrowser(unittest.TestCase):
                 page = self.inspect(width)
                 self.assertEqual(page["width"], width)
                 self.assertLessEqual(page["overflow"], 0)
+
+
+@unittest.skipUnless(CHROMIUM, "there is no Chromium here (Debian: apt-get install chromium)")
+class ReportInABrowser(Page, unittest.TestCase):
+    commands = (
+        "simulate two-moons -n 1500 --from proposal -o pairs.npz",
+        "simulate two-moons -n 1000 --seed 2 -o truth.npz",
+        "fit --pairs pairs.npz --observations truth.npz --config small.toml -o run",
+        "report run --truth truth.npz",
+    )
+    figures = (
+        "push-forward",
+        "source",
+        "posterior",
+        "training-surrogate",
+        "training-source",
+        "effective-samples",
+    )
+
+
+@unittest.skipUnless(CHROMIUM, "there is no Chromium here (Debian: apt-get install chromium)")
+class UnfoldingInABrowser(Page, unittest.TestCase):
+    commands = (
+        f"unfold --pairs {COLLIDER}/simulation.npz --x gen --y sim --observations {COLLIDER}/nature.npz --observed-y sim"
+        f" --truth {COLLIDER}/nature.npz --truth-x gen --joint m=6:0:60,zg=5:0:0.5 --replicas 4 --epochs 2 --components 1"
+        " --smooth-epochs 1 --draws 3000 -o run",
+    )
+    figures = ("spectra", "joint-7", "correlations", "folded", "trust", "source")
 
 
 if __name__ == "__main__":

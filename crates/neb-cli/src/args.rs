@@ -512,7 +512,7 @@ pub(crate) struct Omnifold {
     pub(crate) output: PathBuf,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, serde::Serialize, clap::Args)]
 pub(crate) struct Unfold {
     /// Simulated events: x as produced and y as reconstructed, row by row; perhaps `weight` and a mask `reconstructed`
     #[arg(long, value_name = "FILE")]
@@ -522,8 +522,10 @@ pub(crate) struct Unfold {
     pub(crate) observations: PathBuf,
     /// Folder to write
     #[arg(short, long, value_name = "RUN")]
+    #[serde(skip)]
     pub(crate) output: PathBuf,
     #[command(flatten)]
+    #[serde(flatten)]
     pub(crate) columns: Columns,
     /// The arrays or columns of the data that are y [default: as in the pairs]
     #[arg(long, value_name = "NAMES")]
@@ -545,11 +547,14 @@ pub(crate) struct Unfold {
     pub(crate) background: Option<PathBuf>,
     /// What the data really were, where that is known: x. For scoring after the fit; no part of the fit sees it
     #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
     pub(crate) truth: Option<PathBuf>,
     /// The arrays or columns of the truth that are x [default: as in the pairs]
     #[arg(long, value_name = "NAMES", requires = "truth")]
+    #[serde(skip)]
     pub(crate) truth_x: Option<String>,
-    /// Bins of a column of x, as NAME=COUNT:LOW:HIGH [default: 20 between the 0.5 % and 99.5 % points of the simulation]
+    /// Bins of a column of x, as NAME=COUNT:LOW:HIGH or NAME=EDGE/EDGE/... [default: 20 between the 0.5 % and 99.5 % points of
+    /// the simulation]
     #[arg(
         long,
         value_delimiter = ',',
@@ -557,6 +562,10 @@ pub(crate) struct Unfold {
         allow_hyphen_values = true
     )]
     pub(crate) bins: Vec<String>,
+    /// A spectrum in two columns of x at once: two names, or two of what --bins takes, with a comma; may be repeated [default
+    /// bins: 8 of each column]
+    #[arg(long, value_name = "A=N:LOW:HIGH,B=...", allow_hyphen_values = true)]
+    pub(crate) joint: Vec<String>,
     /// Iterations of the weights [default: as many as explain held-out data best]
     #[arg(long, value_parser = at_least_one)]
     pub(crate) iterations: Option<usize>,
@@ -589,6 +598,7 @@ pub(crate) struct Unfold {
     pub(crate) transform: Option<String>,
     /// Go on with a run that was stopped: the same command with this flag; finished replicas are not run again
     #[arg(long)]
+    #[serde(skip)]
     pub(crate) resume: bool,
 }
 
@@ -606,7 +616,7 @@ pub(crate) struct Config {
 }
 
 /// Which arrays or columns of a file play which part.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Default, serde::Serialize, clap::Args)]
 pub(crate) struct Columns {
     /// The arrays or columns that are x, with commas
     #[arg(long, value_name = "NAMES")]

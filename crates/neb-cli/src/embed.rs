@@ -26,7 +26,7 @@ use crate::config::Config;
 use crate::failure::{self, Failure};
 use crate::files::{self, Address, Group};
 use crate::output::Output;
-use crate::run_folder::{self, CONFIG, PartialRun, RECOGNITION, SOURCE, SURROGATE};
+use crate::run_folder::{self, CONFIG, EFFICIENCY, PartialRun, RECOGNITION, SOURCE, SURROGATE};
 
 /// Seconds between two checkpoints.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
@@ -403,6 +403,7 @@ impl FittedSource {
             names,
             transforms,
             recognition,
+            behind_efficiency: path.join(EFFICIENCY).exists(),
         })
     }
 

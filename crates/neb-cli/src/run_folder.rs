@@ -17,6 +17,8 @@ pub(crate) const CONFIG: &str = "config.toml";
 pub(crate) const SURROGATE: &str = "surrogate.safetensors";
 /// q(x).
 pub(crate) const SOURCE: &str = "source.safetensors";
+/// ε(x), where an unfolding has events that were not reconstructed.
+pub(crate) const EFFICIENCY: &str = "efficiency.safetensors";
 /// q(x|y), where the source was fitted with a variational bound.
 pub(crate) const RECOGNITION: &str = "recognition.safetensors";
 /// x of the pairs with their weights, where these were fitted.

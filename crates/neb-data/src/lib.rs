@@ -57,6 +57,6 @@ pub use names::nearest;
 pub use npy::NdArray;
 pub use omnifold::{Degenerate, Jets, OBSERVABLES, omnifold_files, read_omnifold};
 pub use select::Selection;
-pub use spectrum::{Series, Spectrum, SpectrumAxis, write_spectrum};
+pub use spectrum::{Series, Spectrum, SpectrumAxis, correlation, read_spectrum, write_spectrum};
 pub use table::Table;
 pub use write::{Array, Values, write, write_to};

@@ -6,7 +6,7 @@ use crate::atomic::write_atomically;
 use crate::error::Problem;
 use crate::format::Format;
 use crate::write::{Array, write};
-use crate::{Error, Result};
+use crate::{Dataset, Error, Result};
 
 /// Spectra in the same bins: the unfolded one, and others to compare it with.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +71,19 @@ impl Spectrum {
         let axis = &self.axes[axis];
         let place = bin / after % axis.bins();
         [axis.edges[place], axis.edges[place + 1]]
+    }
+
+    /// The series of this name, made where there is none.
+    fn own(&mut self, name: &str) -> &mut Series {
+        let found = self.series.iter().position(|series| series.name == name);
+        let at = found.unwrap_or(self.series.len());
+        if found.is_none() {
+            self.series.push(Series {
+                name: name.to_owned(),
+                ..Series::default()
+            });
+        }
+        &mut self.series[at]
     }
 
     /// Refuses numbers that do not match the bins, are not finite, or names that cannot be those of files and columns.
@@ -179,8 +192,55 @@ fn write_npz(path: &Path, force: bool, spectrum: &Spectrum) -> Result<()> {
     write(path, force, &arrays)
 }
 
+/// Reads a spectrum that [`write_spectrum`] wrote as npz, in single precision; `axes` names its observables. What the file does not
+/// hold (description, units, qualifiers) is empty.
+///
+/// # Errors
+/// A file that cannot be read or holds another number of observables.
+pub fn read_spectrum(path: impl AsRef<Path>, axes: &[String]) -> Result<Spectrum> {
+    let path = path.as_ref();
+    let data = Dataset::open(path)?;
+    let read = |name: &str| -> Result<Vec<f64>> {
+        let values = data.array(name)?.values;
+        Ok(values.into_iter().map(f64::from).collect())
+    };
+    let each = axes.iter().enumerate();
+    let axes = each.map(|(number, name)| {
+        Ok(SpectrumAxis {
+            name: name.clone(),
+            units: String::new(),
+            edges: read(&format!("edges{}", number + 1))?,
+        })
+    });
+    let mut spectrum = Spectrum {
+        name: path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
+        description: String::new(),
+        axes: axes.collect::<Result<_>>()?,
+        series: Vec::new(),
+    };
+    for name in data.names() {
+        let part = |kind: &str| {
+            let (series, label) = name.split_once(kind)?;
+            Some((series.to_owned(), label.to_owned()))
+        };
+        if let Some((series, label)) = part("_error_") {
+            spectrum.own(&series).errors.push((label, read(name)?));
+        } else if let Some((series, label)) = part("_covariance_") {
+            spectrum.own(&series).covariances.push((label, read(name)?));
+        } else if part("_correlation_").is_none() && !name.starts_with("edges") {
+            spectrum.own(name).values = read(name)?;
+        }
+    }
+    spectrum.check().map_err(|problem| problem.at(path))?;
+    Ok(spectrum)
+}
+
 /// Correlations of a covariance, row by row: 1 on the diagonal, 0 where a bin has no variance.
-pub(crate) fn correlation(covariance: &[f64], bins: usize) -> Vec<f64> {
+pub fn correlation(covariance: &[f64], bins: usize) -> Vec<f64> {
     let of = |place: usize| {
         let (i, j) = (place / bins, place % bins);
         let product = (covariance[i * bins + i] * covariance[j * bins + j]).sqrt();
@@ -222,7 +282,7 @@ fn csv_rows(spectrum: &Spectrum) -> Vec<Vec<String>> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{Dataset, Selection};
+    use crate::Selection;
 
     pub(crate) fn example() -> Spectrum {
         let axis = |name: &str, units: &str, edges: &[f64]| SpectrumAxis {
@@ -280,6 +340,23 @@ pub(crate) mod tests {
             [1.0, 0.25, 0.25]
         );
         assert!(write_spectrum(&npz, false, &spectrum).is_err());
+        let again = read_spectrum(&npz, &["m".to_owned(), "zg".to_owned()]).unwrap();
+        assert_eq!(again.axes[1].edges[3], 0.5);
+        let series =
+            |s: &Spectrum| -> Vec<String> { s.series.iter().map(|s| s.name.clone()).collect() };
+        assert_eq!(series(&again), series(&spectrum));
+        let (read, own) = (&again.series[0], &spectrum.series[0]);
+        for (read, own) in read.covariances.iter().zip(&own.covariances) {
+            assert_eq!(read.0, own.0);
+            assert!(
+                read.1
+                    .iter()
+                    .zip(&own.1)
+                    .all(|(a, b)| (a - b).abs() <= 1e-7 * b.abs())
+            );
+        }
+        assert_eq!((read.errors.len(), read.covariances.len()), (2, 1));
+        assert!(read_spectrum(&npz, &["m".to_owned()]).is_err());
 
         let csv = folder.path().join("s.csv");
         write_spectrum(&csv, false, &spectrum).unwrap();

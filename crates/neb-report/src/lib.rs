@@ -30,6 +30,7 @@
 mod axis;
 mod column;
 mod density;
+mod field;
 mod figure;
 pub mod figures;
 mod histogram;
@@ -51,7 +52,9 @@ pub use page::{Block, Report, Section, Table};
 pub use panel::{Labels, Panel};
 pub use style::Role;
 pub use svg::{Anchor, Frame, Svg};
-pub use verdict::{Facts, Finding, Level, Verdict, grouped, verdict};
+pub use verdict::{
+    Facts, Finding, Level, UnfoldingFacts, Verdict, grouped, unfolding_verdict, verdict,
+};
 
 /// The style sheet of a page that holds figures ([`Figure::to_inline`]): light, and dark where the reader prefers it.
 pub fn style_sheet() -> String {

@@ -33,13 +33,15 @@ pub struct Section {
     pub blocks: Vec<Block>,
 }
 
-/// A picture or words.
+/// A picture, words or numbers.
 #[derive(Clone, Debug)]
 pub enum Block {
     /// A figure and its caption.
     Figure(Figure, String),
     /// A paragraph.
     Words(String),
+    /// A table.
+    Table(Table),
 }
 
 /// A table with a heading; its first row names the columns.
@@ -89,13 +91,14 @@ struct SectionContext {
     blocks: Vec<BlockContext>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct BlockContext {
     svg: Option<String>,
     name: String,
     width: f64,
     text: String,
     number: usize,
+    table: Option<Table>,
 }
 
 impl Report {
@@ -104,7 +107,7 @@ impl Report {
         let blocks = self.sections.iter().flat_map(|section| &section.blocks);
         blocks.filter_map(|block| match block {
             Block::Figure(figure, _) => Some(figure),
-            Block::Words(_) => None,
+            Block::Words(_) | Block::Table(_) => None,
         })
     }
 
@@ -146,14 +149,16 @@ impl Report {
                                 width: figure.width,
                                 text: caption.clone(),
                                 number,
+                                table: None,
                             }
                         }
                         Block::Words(words) => BlockContext {
-                            svg: None,
-                            name: String::new(),
-                            width: 0.0,
                             text: words.clone(),
-                            number: 0,
+                            ..BlockContext::default()
+                        },
+                        Block::Table(table) => BlockContext {
+                            table: Some(table.clone()),
+                            ..BlockContext::default()
                         },
                     })
                     .collect(),

@@ -160,4 +160,18 @@ impl Panel {
             svg.circle(&class, self.at(x, y), 2.0);
         }
     }
+
+    /// An arrow at the edge of the panel where a value lies beyond it.
+    pub fn arrow(&self, svg: &mut Svg, role: Role, x: f64, value: f64) {
+        let (edge, inward) = match value {
+            v if v > self.y.high => (self.y.high, 1.0),
+            v if v < self.y.low => (self.y.low, -1.0),
+            _ => return,
+        };
+        let [px, py] = self.at(x, edge);
+        let base = py + 7.0 * inward;
+        let tip = [px, py + inward];
+        let outline = vec![tip, [px - 3.0, base], [px + 3.0, base]];
+        svg.path(&role.dot(), &[outline], true);
+    }
 }

@@ -15,6 +15,8 @@ pub enum Role {
     Observed,
     /// The simulated pairs: grey, dotted.
     Simulated,
+    /// Another method to compare with: green, finely dashed.
+    Baseline,
     /// One of several curves of equal rank, each with a colour and a dash of its own.
     Nth(usize),
 }
@@ -44,6 +46,7 @@ impl Role {
             Self::Truth => "truth".to_owned(),
             Self::Observed => "observed".to_owned(),
             Self::Simulated => "simulated".to_owned(),
+            Self::Baseline => "baseline".to_owned(),
             Self::Nth(number) => (number % NTH).to_string(),
         }
     }
@@ -54,6 +57,7 @@ impl Role {
             Self::Truth => "vermilion",
             Self::Observed => "ink",
             Self::Simulated => "muted",
+            Self::Baseline => "green",
             Self::Nth(number) => {
                 ["blue", "vermilion", "green", "purple", "orange", "ink"][number % NTH]
             }
@@ -66,6 +70,7 @@ impl Role {
             Self::Learned | Self::Observed => "none",
             Self::Truth => "6 3",
             Self::Simulated => "1.5 2.5",
+            Self::Baseline => "3 2",
             Self::Nth(number) => {
                 ["none", "7 3", "2 2", "9 3 2 3", "5 2 1.5 2 1.5 2", "12 4"][number % NTH]
             }
@@ -105,12 +110,21 @@ fn rules(colour: impl Fn(&str) -> String) -> String {
 .nb-bars{{fill:{blue};fill-opacity:0.35;stroke:{blue};stroke-width:1}}
 .nb-paper{{fill:{paper};fill-opacity:0.85;stroke:none}}
 .nb-line{{fill:none;stroke-width:1.7;stroke-linejoin:round}}
+.nb-cold{{fill:{blue};stroke:none;shape-rendering:crispEdges}}
+.nb-warm{{fill:{warm};stroke:none;shape-rendering:crispEdges}}
+.nb-unknown{{fill:{grid};stroke:none;shape-rendering:crispEdges}}
 ",
-        blue = colour("blue")
+        blue = colour("blue"),
+        warm = colour("vermilion")
     );
-    let roles = [Role::Learned, Role::Truth, Role::Observed, Role::Simulated]
-        .into_iter()
-        .chain((0..NTH).map(Role::Nth));
+    let named = [
+        Role::Learned,
+        Role::Truth,
+        Role::Observed,
+        Role::Simulated,
+        Role::Baseline,
+    ];
+    let roles = named.into_iter().chain((0..NTH).map(Role::Nth));
     for role in roles {
         let (name, colour) = (role.suffix(), colour(role.colour()));
         let dashes = role.dashes();
@@ -201,6 +215,7 @@ mod tests {
         }
         assert_ne!(Role::Learned.dashes(), Role::Truth.dashes());
         assert_ne!(Role::Simulated.dashes(), Role::Truth.dashes());
+        assert_ne!(Role::Simulated.dashes(), Role::Baseline.dashes());
     }
 
     #[test]

@@ -110,6 +110,22 @@ impl Svg {
         }
     }
 
+    /// Rectangles in one element, of this opacity.
+    pub fn cells(&mut self, class: &str, opacity: f64, cells: &[Frame]) {
+        let mut d = String::new();
+        for cell in cells {
+            let (x, y) = (number(cell.x), number(cell.y));
+            let (width, height) = (number(cell.width), number(cell.height));
+            let _ = write!(d, "M{x} {y}h{width}v{height}h-{width}z");
+        }
+        if !d.is_empty() {
+            let opacity = number(opacity);
+            self.add(format!(
+                r#"<path class="{class}" fill-opacity="{opacity}" d="{d}"/>"#
+            ));
+        }
+    }
+
     /// A text whose baseline begins at, is centred on, or ends at a point.
     pub fn text(&mut self, class: &str, at: [f64; 2], anchor: Anchor, text: &str) {
         self.turned_text(class, at, anchor, 0.0, text);

@@ -1,5 +1,9 @@
 //! The verdict: what was fitted, how well it reproduces the observations, and what to worry about, in plain words.
 
+mod unfolding;
+
+pub use unfolding::{UnfoldingFacts, unfolding_verdict};
+
 use neb::check::{Calibration, Estimate, RankShape};
 use serde::Serialize;
 
@@ -93,10 +97,10 @@ pub fn verdict(facts: &Facts) -> Verdict {
     let mut findings = vec![reproduced(facts)];
     findings.extend(bin_by_bin(facts));
     findings.extend(near_truth(facts));
-    findings.extend(outside(facts));
+    findings.extend(outside(&facts.outside));
     findings.extend(extrapolated(facts));
     findings.extend(effective(facts));
-    findings.extend(calibrated(facts));
+    findings.extend(calibrated(facts.calibration));
     findings.extend(trained(facts));
     findings.extend(widened(facts));
     let warnings = facts.warnings.iter().map(|warning| Finding {
@@ -104,14 +108,7 @@ pub fn verdict(facts: &Facts) -> Verdict {
         text: warning.clone(),
     });
     findings.extend(warnings);
-    let level = findings.iter().map(|finding| finding.level).max();
-    let level = level.unwrap_or(Level::Note);
-    findings.sort_by_key(|finding| match finding.level {
-        Level::Problem => 0,
-        Level::Caution => 1,
-        Level::Good => 2,
-        Level::Note => 3,
-    });
+    let level = gravest_first(&mut findings);
     Verdict {
         level,
         headline: headline(level, facts).to_owned(),
@@ -124,6 +121,18 @@ pub fn verdict(facts: &Facts) -> Verdict {
         ),
         findings,
     }
+}
+
+/// Sorts findings, problems first, and returns the gravest level.
+fn gravest_first(findings: &mut [Finding]) -> Level {
+    findings.sort_by_key(|finding| match finding.level {
+        Level::Problem => 0,
+        Level::Caution => 1,
+        Level::Good => 2,
+        Level::Note => 3,
+    });
+    let level = findings.iter().map(|finding| finding.level).max();
+    level.unwrap_or(Level::Note)
 }
 
 fn headline(level: Level, facts: &Facts) -> &'static str {
@@ -179,16 +188,25 @@ fn reproduced(facts: &Facts) -> Finding {
     }
 }
 
-fn bin_by_bin(facts: &Facts) -> Option<Finding> {
-    let unlikely = facts.chi_squares.iter().filter(|(_, square, bins)| {
-        // Wilson and Hilferty: the cube root of χ²/bins is nearly normal.
-        let spread = 2.0 / (9.0 * (*bins as f64).max(1.0));
-        let root = (square / (*bins as f64).max(1.0)).cbrt();
-        (root - (1.0 - spread)) / spread.sqrt() > UNLIKELY
-    });
-    let columns: Vec<String> = unlikely
+/// Whether chance gives such a χ² in fewer than one of 30 000 cases.
+fn is_unlikely(square: f64, bins: usize) -> bool {
+    // Wilson and Hilferty: the cube root of χ²/bins is nearly normal.
+    let bins = (bins as f64).max(1.0);
+    let spread = 2.0 / (9.0 * bins);
+    ((square / bins).cbrt() - (1.0 - spread)) / spread.sqrt() > UNLIKELY
+}
+
+/// The columns whose χ² is unlikely, in words.
+fn unlikely_columns(chi_squares: &[(String, f64, usize)]) -> Vec<String> {
+    let unlikely = chi_squares.iter();
+    unlikely
+        .filter(|(_, square, bins)| is_unlikely(*square, *bins))
         .map(|(name, square, bins)| format!("{name} (χ² {square:.0} over {bins} bins)"))
-        .collect();
+        .collect()
+}
+
+fn bin_by_bin(facts: &Facts) -> Option<Finding> {
+    let columns = unlikely_columns(&facts.chi_squares);
     (!columns.is_empty()).then(|| Finding {
         level: Level::Caution,
         text: format!(
@@ -229,8 +247,8 @@ fn outside_level(share: f64) -> Option<Level> {
     }
 }
 
-fn outside(facts: &Facts) -> Option<Finding> {
-    let found: Vec<&(String, f64)> = facts.outside.iter().filter(|(_, s)| *s > 0.0).collect();
+fn outside(shares: &[(String, f64)]) -> Option<Finding> {
+    let found: Vec<&(String, f64)> = shares.iter().filter(|(_, s)| *s > 0.0).collect();
     let most = found
         .iter()
         .fold(0.0, |most: f64, (_, share)| most.max(*share));
@@ -289,8 +307,8 @@ fn effective(facts: &Facts) -> Option<Finding> {
     })
 }
 
-fn calibrated(facts: &Facts) -> Option<Finding> {
-    let Some((calibration, names)) = facts.calibration else {
+fn calibrated(calibration: Option<(&Calibration, &[String])>) -> Option<Finding> {
+    let Some((calibration, names)) = calibration else {
         return Some(Finding {
             level: Level::Note,
             text:

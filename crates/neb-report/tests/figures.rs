@@ -5,8 +5,9 @@ use std::sync::OnceLock;
 use neb::check::{Calibration, CalibrationOptions, Posteriors, Sample, calibrate};
 use neb::{Matrix, Noise, Purpose};
 use neb_report::figures::{
-    Corner, CornerSample, Curve, CurvePanel, Curves, Overlay, PushForward, calibration, corner,
-    curves, push_forward, rank_histograms,
+    Corner, CornerSample, CorrelationPanel, Correlations, Curve, CurvePanel, Curves, Look, Map,
+    Maps, Overlay, PushForward, Scale, Spectra, SpectraPanel, SpectraSeries, calibration, corner,
+    correlations, curves, maps, push_forward, rank_histograms, spectra,
 };
 use neb_report::{
     Block, Column, Facts, Figure, Report, Role, Section, Table, style_sheet, verdict,
@@ -102,6 +103,71 @@ fn calibrated(columns: usize) -> Calibration {
     calibrate(posteriors, &CalibrationOptions::default()).unwrap()
 }
 
+/// Edges of uneven bins, the first of a spectrum's bins empty: its ratio is not a number there.
+const EDGES: [f64; 5] = [0.0, 1.0, 1.5, 3.0, 10.0];
+
+fn spectra_of(panels: usize, ratio_name: &str) -> Figure {
+    let series = |label: &str, role, look, values: [f64; 4]| SpectraSeries {
+        label: label.to_owned(),
+        role,
+        look,
+        values: values.to_vec(),
+        errors: values.map(|value| 0.1 * value).to_vec(),
+        in_ratio: true,
+    };
+    let panel = |number: usize| SpectraPanel {
+        name: format!("m{number} <\u{1}>"),
+        note: "χ² = 3".to_owned(),
+        edges: EDGES.to_vec(),
+        series: vec![
+            series("truth", Role::Truth, Look::Band, [0.0, 0.5, 1.0, 0.2]),
+            series("unfolded", Role::Learned, Look::Line, [0.1, 0.6, 1.0, 0.0]),
+            series("ibu", Role::Baseline, Look::Points, [0.1, 0.4, 9.0, 0.0]),
+        ],
+    };
+    spectra(&Spectra {
+        name: &format!("spectra-{panels}{ratio_name}"),
+        title: "Spectra",
+        y_name: "density",
+        ratio_name,
+        panels: (0..panels).map(panel).collect(),
+    })
+}
+
+fn correlations_of(panels: usize) -> Figure {
+    let panel = |number: usize| CorrelationPanel {
+        name: format!("m{number}"),
+        edges: EDGES.to_vec(),
+        values: (0..16)
+            .map(|at| if at % 5 == 0 { 1.0 } else { -0.3 })
+            .collect(),
+    };
+    correlations(&Correlations {
+        name: &format!("correlations-{panels}"),
+        title: "Correlations",
+        panels: (0..panels).map(panel).collect(),
+    })
+}
+
+fn maps_of() -> Figure {
+    let map = |scale, first: f64| Map {
+        title: "a map".to_owned(),
+        scale,
+        values: (0..8).map(|at| first + f64::from(at)).collect(),
+    };
+    maps(&Maps {
+        name: "maps",
+        title: "Maps",
+        columns: ["m".to_owned(), "zg".to_owned()],
+        edges: [vec![0.0, 1.0, 4.0], EDGES.to_vec()],
+        maps: vec![
+            map(Scale::Positive, 0.0),
+            map(Scale::AroundZero(3.0), -4.0),
+            map(Scale::Positive, f64::NAN),
+        ],
+    })
+}
+
 /// Every figure, made once for all tests.
 fn all() -> &'static [Figure] {
     static ALL: OnceLock<Vec<Figure>> = OnceLock::new();
@@ -120,6 +186,11 @@ fn make_all() -> Vec<Figure> {
         curves_of(5),
         calibration("calibration", &names("x", 3), &checked),
         rank_histograms("ranks", &names("x", 3), &checked),
+        spectra_of(1, ""),
+        spectra_of(3, "ratio"),
+        correlations_of(1),
+        correlations_of(6),
+        maps_of(),
     ]
 }
 
@@ -209,7 +280,15 @@ fn the_page_holds_everything_and_fetches_nothing() {
             blocks: all()
                 .iter()
                 .map(|figure| Block::Figure(figure.clone(), "What is drawn & why".to_owned()))
-                .chain([Block::Words("Nothing else.".to_owned())])
+                .chain([
+                    Block::Words("Nothing else.".to_owned()),
+                    Block::Table(Table {
+                        heading: "Among pictures".to_owned(),
+                        note: String::new(),
+                        columns: Vec::new(),
+                        rows: vec![vec!["AUC & more".to_owned()]],
+                    }),
+                ])
                 .collect(),
         }],
         tables: vec![Table {
@@ -232,6 +311,8 @@ fn the_page_holds_everything_and_fetches_nothing() {
         "seed = 1",
         "By <code>neb</code>",
         "Nothing else.",
+        "Among pictures",
+        "AUC &amp; more",
         "not at hand",
     ] {
         assert!(page.contains(expected), "{expected}");

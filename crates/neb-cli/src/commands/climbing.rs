@@ -64,6 +64,23 @@ pub(crate) fn check_range(
     Ok((most > 0.0).then_some(found))
 }
 
+/// Share of the weight of each column that lies outside its range.
+pub(super) fn shares_outside(
+    y: &Group,
+    weights: &[f32],
+    ranges: &[[f32; 2]],
+) -> Vec<(String, f64)> {
+    let total: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
+    let columns = y.names.iter().zip(ranges).enumerate();
+    let share = |(column, (name, [low, high])): (usize, (&String, &[f32; 2]))| {
+        let rows = (0..y.values.rows()).zip(weights);
+        let outside = rows.filter(|(row, _)| !(*low..=*high).contains(&y.values.row(*row)[column]));
+        let weight: f64 = outside.map(|(_, &weight)| f64::from(weight)).sum();
+        (name.clone(), weight / total)
+    };
+    columns.map(share).collect()
+}
+
 /// What a user should know about how the ladder was climbed.
 pub(super) fn warnings(report: &LadderReport) -> Vec<String> {
     report

@@ -9,7 +9,9 @@ use neb::posterior::{
     Budget, Draws, Maximum, Method, NutsOptions, Posterior, PosteriorOptions, Stopped, direct,
 };
 use neb::source::Recognition;
-use neb::{Matrix, Rows};
+use neb::surrogate::Surrogate;
+use neb::unfold::{Detected, Efficiency};
+use neb::{Likelihood, Matrix, Rows};
 use neb_data::{Array, Format};
 use serde::Serialize;
 
@@ -17,7 +19,7 @@ use super::{Session, log_prob};
 use crate::args;
 use crate::failure::{self, Failure};
 use crate::files::{self, Address};
-use crate::run_folder::RECOGNITION;
+use crate::run_folder::{EFFICIENCY, RECOGNITION};
 
 /// Importance weights with a heavier tail than this cannot be trusted.
 const HEAVIEST_TAIL: f64 = 0.7;
@@ -205,6 +207,26 @@ pub(crate) fn warnings(draws: &Draws) -> Vec<String> {
     warnings
 }
 
+/// ε(x) of an unfolding with events that were not reconstructed: its observations are reconstructed ones.
+fn efficiency(run: &Path) -> Result<Option<Efficiency>> {
+    let file = run.join(EFFICIENCY);
+    Ok(match file.exists() {
+        true => Some(Efficiency::load(&file)?),
+        false => None,
+    })
+}
+
+/// q(y|x), times ε(x) where there is one: what makes the posterior of an event that was reconstructed, ∝ q(y|x) ε(x) q(x).
+fn likelihood<'a>(
+    surrogate: &'a Surrogate,
+    detected: Option<&'a Detected<'a>>,
+) -> &'a dyn Likelihood {
+    match detected {
+        Some(detected) => detected,
+        None => surrogate,
+    }
+}
+
 /// Draws by the method that was asked for; y and the draws are in the models' units.
 pub(super) fn draw(
     run: &Path,
@@ -215,7 +237,10 @@ pub(super) fn draw(
 ) -> Result<Draws> {
     let surrogate = files::load_surrogate(run)?;
     let (source, _, _) = files::load_source(run)?;
-    let posterior = Posterior::new(source.source(), &surrogate)?;
+    let efficiency = efficiency(run)?;
+    let detected = efficiency.as_ref().map(|e| Detected::new(&surrogate, e));
+    let likelihood = likelihood(&surrogate, detected.as_ref());
+    let posterior = Posterior::new(source.source(), likelihood)?;
     let options = PosteriorOptions {
         draws: n,
         seed,
@@ -314,7 +339,10 @@ pub(crate) fn run(args: &args::Posterior, session: Session) -> Result<()> {
     let draws = draw(&args.run, y, args.n, &args.sampler, session.seed())?;
     let maximum = if args.map {
         let (source, _, _) = files::load_source(&args.run)?;
-        let posterior = Posterior::new(source.source(), &surrogate)?;
+        let efficiency = efficiency(&args.run)?;
+        let detected = efficiency.as_ref().map(|e| Detected::new(&surrogate, e));
+        let likelihood = likelihood(&surrogate, detected.as_ref());
+        let posterior = Posterior::new(source.source(), likelihood)?;
         Some(posterior.maximum(y, session.seed())?)
     } else {
         None

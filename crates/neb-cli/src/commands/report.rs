@@ -3,6 +3,7 @@
 mod contents;
 mod history;
 mod material;
+mod unfolding;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,9 +49,11 @@ pub(crate) fn run(args: &args::Report, session: Session) -> Result<()> {
 /// with --force.
 pub(crate) fn write(args: &args::Report, session: Session) -> Result<Written> {
     let page = args.output.clone().unwrap_or_else(|| args.run.join(REPORT));
-    let material = Material::read(args, session.seed_flag)?;
     neb_data::check_target(&page, session.force || args.output.is_none())?;
-    let (report, found) = contents::report(&material)?;
+    let (report, found) = match unfolding::is_one(&args.run) {
+        true => unfolding::report(args)?,
+        false => contents::report(&Material::read(args, session.seed_flag)?)?,
+    };
     let folder = page.with_file_name(FIGURES);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     clear(&folder)?;
@@ -70,6 +73,9 @@ pub(crate) fn write(args: &args::Report, session: Session) -> Result<Written> {
 
 /// The top of the page alone, judged from at most `rows` observations.
 pub(crate) fn top(args: &args::Report, rows: usize) -> Result<String> {
+    if unfolding::is_one(&args.run) {
+        return Ok(unfolding::report(args)?.0.top());
+    }
     let material = Material::read(args, None)?;
     let (report, _) = contents::without_pictures(&material, rows)?;
     Ok(report.top())
@@ -77,12 +83,16 @@ pub(crate) fn top(args: &args::Report, rows: usize) -> Result<String> {
 
 /// Removes the figures of an earlier report, of which this one may lack some.
 fn clear(folder: &Path) -> Result<()> {
-    for name in contents::FIGURES {
-        for kind in KINDS {
-            let file = folder.join(format!("{name}.{kind}"));
-            if file.exists() {
-                fs::remove_file(&file).with_context(|| file.display().to_string())?;
-            }
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let file = entry?.path();
+        let part = |part: Option<&std::ffi::OsStr>| {
+            let text = part.unwrap_or_default();
+            text.to_string_lossy().into_owned()
+        };
+        let (name, kind) = (part(file.file_stem()), part(file.extension()));
+        let known = contents::FIGURES.contains(&name.as_str()) || unfolding::draws(&name);
+        if known && KINDS.contains(&kind.as_str()) {
+            fs::remove_file(&file).with_context(|| file.display().to_string())?;
         }
     }
     Ok(())
@@ -102,7 +112,8 @@ fn put(path: &Path, bytes: &[u8]) -> Result<()> {
     })?)
 }
 
-fn text(written: &Written) -> String {
+/// What was written, in words.
+pub(super) fn text(written: &Written) -> String {
     let mut text = format!("{}\n", written.verdict.headline);
     for finding in &written.verdict.findings {
         let mark = match finding.level {
@@ -125,6 +136,6 @@ fn text(written: &Written) -> String {
 fn unusable(path: &Path, what: impl std::fmt::Display) -> anyhow::Error {
     Failure::input(
         format!("{}: {what}", path.display()),
-        "`neb report` needs the folder of a run that `neb fit` or `neb source` finished",
+        "`neb report` needs the folder of a run that `neb fit`, `neb source` or `neb unfold` finished",
     )
 }

@@ -2,12 +2,15 @@
 //!
 //! Whatever the truth is compared with is written before the truth is read: it cannot influence the fit.
 
+mod baseline;
+mod bins;
 mod bottom_line;
 mod input;
 mod replicas;
 mod score;
 mod spectra;
 mod summary;
+mod uncertainty;
 
 use std::time::{Duration, Instant};
 
@@ -19,30 +22,37 @@ use neb::source::particles::ParticleSettings;
 use neb::surrogate::{CandidateConfig, ModelConfig, SurrogateConfig};
 use neb::train::TrainConfig;
 use neb::unfold::{
-    Binning, Refit, SmoothConfig, UnfoldConfig, UnfoldOptions, UnfoldWatch, trust_checks, unfold,
+    Refit, SmoothConfig, UnfoldConfig, UnfoldOptions, UnfoldWatch, trust_checks, unfold,
 };
 use neb_data::{Array, Submission};
 
+pub(super) use self::bottom_line::{Densities, FoldedColumn};
+pub(super) use self::score::Score;
+pub(super) use self::spectra::DENSITY;
+pub(super) use self::summary::{COMMAND, Summary};
+
+use self::bins::Observable;
 use self::input::Input;
 use self::replicas::Maker;
-use self::score::Score;
 use self::spectra::{Binned, Material};
-use self::summary::{Found, Summary};
-use super::{Session, climbing};
+use self::summary::{Found, Written};
+use super::{Session, climbing, report};
 use crate::args;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::TrainingBar;
-use crate::run_folder::{self, PartialRun, SOURCE, SUMMARY, SURROGATE, partial_of};
+use crate::run_folder::{
+    self, CONFIG, EFFICIENCY, PartialRun, SOURCE, SUMMARY, SURROGATE, partial_of,
+};
 
 /// Weight of every simulated event: the rows of the pairs, then those of the missed events.
 const WEIGHTS: &str = "weights.npz";
 /// Draws of the smooth source.
-const SAMPLES: &str = "samples.npz";
+pub(super) const SAMPLES: &str = "samples.npz";
 /// How the result compares with the truth, where one was given.
-const SCORE: &str = "score.json";
+pub(super) const SCORE: &str = "score.json";
 /// Folders of spectra, of the submission to HEPData, and of replicas.
-const SPECTRA: &str = "spectra";
+pub(super) const SPECTRA: &str = "spectra";
 const HEPDATA: &str = "hepdata";
 const REPLICAS: &str = "replicas";
 
@@ -63,11 +73,19 @@ pub(crate) fn run(args: &args::Unfold, session: Session) -> Result<()> {
         interrupt::check()
     });
     bar.finish();
-    let (summary, score) = done?;
-    session.output.result(&summary, |summary| {
-        let score = score.as_ref().map_or_else(String::new, score::Score::text);
-        format!("{}{score}", summary.text(&args.output))
+    let done = done?;
+    session.output.result(&done.summary, |summary| {
+        let score = done.score.as_ref().map_or_else(String::new, Score::text);
+        let summary = summary.text(&args.output);
+        format!("{summary}{score}{}", report::text(&done.page))
     })
+}
+
+/// What was found and written.
+pub(crate) struct Unfolded {
+    summary: Summary,
+    score: Option<Score>,
+    page: report::Written,
 }
 
 /// What is to be unfolded, read and checked.
@@ -76,7 +94,7 @@ pub(crate) struct Task<'a> {
     /// The words that start it.
     words: Vec<String>,
     input: Input,
-    bins: Vec<Binning>,
+    observables: Vec<Observable>,
 }
 
 impl<'a> Task<'a> {
@@ -88,12 +106,12 @@ impl<'a> Task<'a> {
     ) -> Result<Self> {
         check_target(args, &words, session.force)?;
         let input = Input::read(args, session)?;
-        let bins = spectra::binnings(&args.bins, &input)?;
+        let observables = bins::observables(&args.bins, &args.joint, &input)?;
         Ok(Self {
             args,
             words,
             input,
-            bins,
+            observables,
         })
     }
 }
@@ -103,12 +121,12 @@ pub(crate) fn unfold_and_write(
     task: Task,
     session: Session,
     watch: &mut UnfoldWatch,
-) -> Result<(Summary, Option<Score>)> {
+) -> Result<Unfolded> {
     let Task {
         args,
         words,
         input,
-        bins,
+        observables,
     } = task;
     let seed = session.seed();
     let config = settings(args, seed, input.matched.rows());
@@ -157,12 +175,15 @@ pub(crate) fn unfold_and_write(
         draws: &draws,
         produced: unfolding.produced,
     };
-    let binned = bins.iter().enumerate();
-    let binned: Vec<Binned> = binned
-        .map(|(place, bins)| material.binned(place, bins))
+    let spectra: Vec<(Observable, Binned)> = observables
+        .into_iter()
+        .map(|observable| {
+            let binned = material.binned(&observable)?;
+            Ok((observable, binned))
+        })
         .collect::<Result<_>>()?;
     write_arrays(&run, &input, &unfolding.weights, &draws)?;
-    write_spectra(&run, &binned)?;
+    write_spectra(&run, &spectra)?;
     let (x, y) = (&input.x_transforms, &input.y_transforms);
     neb::source::save_source(
         &unfolding.smooth.source,
@@ -170,26 +191,56 @@ pub(crate) fn unfold_and_write(
         x,
         &run.path(SOURCE),
     )?;
+    if let Some(efficiency) = &unfolding.folding.efficiency {
+        efficiency.save(&run.path(EFFICIENCY))?;
+    }
     let bottom_line = bottom_line::test(&input, &unfolding.weights, seed)?;
     let refit = (unfolding.particles.iteration, config.particles.memory_limit);
     let (events, names) = (&input.events, &input.x_names);
-    let trust = trust_checks(events, &unfolding.folding, names, refit, seed)?;
-    let found = Found { bottom_line, trust };
+    let found = Found {
+        bottom_line,
+        trust: trust_checks(events, &unfolding.folding, names, refit, seed)?,
+        outside: input.outside_shares.clone(),
+    };
+    let written = spectra.iter().map(|(observable, binned)| Written {
+        name: binned.spectrum.name.clone(),
+        columns: observable.columns(&input),
+    });
+    let found = (written.collect(), found);
     let summary = Summary::new(args, &input, &unfolding, found, (nominal_seconds, seed));
     run.write(SUMMARY, &serde_json::to_string_pretty(&summary)?)?;
+    run.write(CONFIG, configuration(args, seed)?)?;
     let surrogate = unfolding.folding.surrogate;
     unfolding.folding.surrogate = surrogate.with_transforms(x.clone(), y.clone());
     unfolding.folding.surrogate.save(&run.path(SURROGATE))?;
+    run.finish()?;
 
+    // A truth that cannot be used takes nothing away from what is there now.
     let score = match &args.truth {
-        Some(path) => Some(score::score(args, path, &material, &binned, &bins, seed)?),
+        Some(path) => Some(score::score(args, path, &material, &spectra, seed)?),
         None => None,
     };
     if let Some(score) = &score {
-        run.write(SCORE, &serde_json::to_string_pretty(score)?)?;
+        let json = serde_json::to_string_pretty(score)?;
+        let path = args.output.join(SCORE);
+        neb_data::write_atomically(&path, true, |file| file.write_all(json.as_bytes()))?;
     }
-    run.finish()?;
-    Ok((summary, score))
+    let page = args::Report {
+        run: args.output.clone(),
+        ..args::Report::default()
+    };
+    let page = report::write(&page, session)?;
+    Ok(Unfolded {
+        summary,
+        score,
+        page,
+    })
+}
+
+/// Every setting with its value, but for what only scoring sees.
+fn configuration(args: &args::Unfold, seed: u64) -> Result<String> {
+    let settings = toml::to_string(args)?;
+    Ok(format!("seed = {seed}\n{settings}"))
 }
 
 /// A run of this kind has folders of its own and is never written over.
@@ -214,6 +265,12 @@ fn check_target(args: &args::Unfold, words: &[String], force: bool) -> Result<()
                 "give the same options and --resume, or start anew under another name",
             ));
         }
+    } else if let Some(truth) = args.truth.as_ref().filter(|truth| !truth.exists()) {
+        // Its content is looked at when everything else is done; that it is missing can be said now.
+        return Err(Failure::input(
+            format!("{}: there is no such file", truth.display()),
+            "--truth names the file of what the data really were",
+        ));
     } else if partial.exists() && !force {
         return Err(Failure::input(
             format!("{shown}: an earlier run was not finished"),
@@ -305,20 +362,23 @@ fn write_arrays(
     Ok(neb_data::write(run.path(SAMPLES), true, &[x])?)
 }
 
-fn write_spectra(run: &PartialRun, binned: &[Binned]) -> Result<()> {
+fn write_spectra(run: &PartialRun, spectra: &[(Observable, Binned)]) -> Result<()> {
     let folder = run.path(SPECTRA);
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
-    for each in binned {
+    let all = spectra
+        .iter()
+        .flat_map(|(_, binned)| [&binned.spectrum, &binned.density]);
+    for each in all.clone() {
         for extension in ["npz", "csv"] {
-            let name = format!("{}.{extension}", each.spectrum.name);
-            neb_data::write_spectrum(folder.join(name), true, &each.spectrum)?;
+            let name = format!("{}.{extension}", each.name);
+            neb_data::write_spectrum(folder.join(name), true, each)?;
         }
     }
     let submission = Submission {
         comment: "Spectra unfolded with neb.".to_owned(),
         keywords: Vec::new(),
-        spectra: binned.iter().map(|each| each.spectrum.clone()).collect(),
+        spectra: all.cloned().collect(),
     };
     neb_data::write_hepdata(run.path(HEPDATA), true, &submission)?;
     Ok(())

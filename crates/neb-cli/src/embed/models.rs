@@ -24,6 +24,8 @@ pub struct FittedSource {
     pub transforms: Transforms,
     /// q(x|y).
     pub recognition: Option<Recognition>,
+    /// Whether it is an unfolding's whose events were not all reconstructed.
+    pub(super) behind_efficiency: bool,
 }
 
 impl FittedSource {
@@ -101,6 +103,12 @@ pub struct Posteriors<'a> {
 
 impl Posteriors<'_> {
     fn library(&self) -> neb::Result<Posterior<'_>> {
+        if self.source.behind_efficiency {
+            return Err(Error::input(
+                "this source is an unfolding's, and its events were not all reconstructed: a posterior has to count the efficiency",
+                "`neb posterior RUN` and `neb calibrate RUN` do",
+            ));
+        }
         Posterior::new(self.source.model.source(), self.surrogate)
     }
 

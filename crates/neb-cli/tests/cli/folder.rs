@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+#[cfg(unix)]
+use std::time::{Duration, Instant};
 
 use neb_data::Array;
 
@@ -129,6 +131,16 @@ impl Folder {
             Array::new("y", &[y.len() / 2, 2], y),
         ];
         neb_data::write(self.path(name), true, &arrays).unwrap();
+    }
+
+    /// Waits until a file appears that a program under way is to write.
+    #[cfg(unix)]
+    pub(crate) fn wait_for(&self, name: &str) {
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while !self.path(name).exists() {
+            assert!(Instant::now() < deadline, "{name} did not appear");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// The bytes of a file.

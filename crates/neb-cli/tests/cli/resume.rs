@@ -1,7 +1,6 @@
 //! A training that is stopped, by force or by Ctrl-C, and resumed ends in the bytes of one that was not.
 
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::folder::Folder;
 
@@ -22,11 +21,7 @@ fn start(folder: &Folder) -> Child {
 
 /// Waits until the second candidate has begun.
 fn wait_for_checkpoint(folder: &Folder) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !folder.path("stopped.checkpoint.1.safetensors").exists() {
-        assert!(Instant::now() < deadline, "no checkpoint appeared");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    folder.wait_for("stopped.checkpoint.1.safetensors");
 }
 
 fn assert_resumes_to_the_same_bytes(folder: &Folder) {
@@ -104,15 +99,6 @@ fn force_starts_anew() {
     );
 }
 
-/// Waits until a file of a run appears.
-fn wait_for(folder: &Folder, name: &str) {
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while !folder.path(name).exists() {
-        assert!(Instant::now() < deadline, "{name} did not appear");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
 const FIT: &str = "fit --pairs pairs.npz --observations seen.npz --config small.toml";
 
 fn start_fit(folder: &Folder, more: &str) -> Child {
@@ -146,10 +132,7 @@ fn a_killed_fit_resumes_to_the_same_bytes() {
     let folder = Folder::with_observations();
     let mut child = start_fit(&folder, "");
     for checkpoint in ["surrogate.0", "source.1", "source.6"] {
-        wait_for(
-            &folder,
-            &format!("run.partial/checkpoints/{checkpoint}.safetensors"),
-        );
+        folder.wait_for(&format!("run.partial/checkpoints/{checkpoint}.safetensors"));
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!folder.path("run").exists(), "it was not stopped");
@@ -184,7 +167,7 @@ fn ctrl_c_in_a_single_fit_says_how_to_resume() {
     std::fs::write(folder.path("small.toml"), config).unwrap();
     let more = "--source spline --estimator elbo";
     let child = start_fit(&folder, more);
-    wait_for(&folder, "run.partial/checkpoints/source.1.0.safetensors");
+    folder.wait_for("run.partial/checkpoints/source.1.0.safetensors");
     let interrupted = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status()

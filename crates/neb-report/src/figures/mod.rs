@@ -2,15 +2,21 @@
 
 mod calibration;
 mod corner;
+mod correlations;
 mod curves;
+mod maps;
 mod push_forward;
 mod ranks;
+mod spectra;
 
 pub use calibration::calibration;
 pub use corner::{Corner, CornerSample, MOST_COLUMNS, corner};
+pub use correlations::{CorrelationPanel, Correlations, correlations};
 pub use curves::{Curve, CurvePanel, Curves, curves};
+pub use maps::{Map, Maps, Scale, maps};
 pub use push_forward::{Overlay, PushForward, push_forward};
 pub use ranks::rank_histograms;
+pub use spectra::{Look, Spectra, SpectraPanel, SpectraSeries, spectra};
 
 use crate::svg::Frame;
 

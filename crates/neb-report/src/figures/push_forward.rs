@@ -180,7 +180,7 @@ fn ratio(
         panel.reference(svg, &[[panel.x.low, 1.0], [panel.x.high, 1.0]]);
         for ratio in &ratios {
             panel.point(svg, Role::Observed, ratio.x, ratio.value, ratio.bar);
-            arrow(svg, &panel, ratio.x, ratio.value);
+            panel.arrow(svg, Role::Observed, ratio.x, ratio.value);
         }
     });
     panel.border(svg);
@@ -191,18 +191,4 @@ fn ratio(
         Labels::Named(y_name)
     };
     panel.y_labels(svg, labels, 42.0);
-}
-
-/// An arrow at the edge of the panel where a value lies beyond it.
-fn arrow(svg: &mut Svg, panel: &Panel, x: f64, value: f64) {
-    let (edge, inward) = match value {
-        v if v > panel.y.high => (panel.y.high, 1.0),
-        v if v < panel.y.low => (panel.y.low, -1.0),
-        _ => return,
-    };
-    let [px, py] = panel.at(x, edge);
-    let base = py + 7.0 * inward;
-    let tip = [px, py + inward];
-    let outline = vec![tip, [px - 3.0, base], [px + 3.0, base]];
-    svg.path(&Role::Observed.dot(), &[outline], true);
 }

@@ -8,6 +8,7 @@
 //! descent with momentum, one network of 10d × 10d rectifiers. It misses differences that the default sees.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use rayon::prelude::*;
 
@@ -18,6 +19,7 @@ use crate::nn::adam::AdamConfig;
 use crate::nn::mlp::{Mlp, MlpGradient, MlpTape, Shape};
 use crate::nn::parameters::Layout;
 use crate::nn::schedule::Schedule;
+use crate::store::{Store, TensorData};
 use crate::train::{self, Objective, TrainConfig};
 use crate::{Error, Matrix, MatrixMut, Noise, Purpose, Result, Rows};
 
@@ -83,6 +85,7 @@ impl Classifier for Network {
 
 /// Fitted networks, whose mean is the score.
 pub(crate) struct Committee {
+    settings: Network,
     mean: Vec<f32>,
     inverse: Vec<f32>,
     members: Vec<Member>,
@@ -132,6 +135,47 @@ impl Committee {
     fn standardise(&self, x: Rows) -> Matrix {
         standardise(x, &self.mean, &self.inverse)
     }
+
+    /// Writes the networks to a file of this kind.
+    pub(crate) fn save(&self, kind: &str, path: &Path) -> Result<()> {
+        let form = Form {
+            settings: self.settings.clone(),
+            columns: self.mean.len(),
+        };
+        let mut store = Store::new(kind, &form)?;
+        store.push(TensorData::flat("mean", &self.mean));
+        store.push(TensorData::flat("inverse", &self.inverse));
+        for (number, member) in self.members.iter().enumerate() {
+            let name = format!("member.{number}");
+            store.push(TensorData::flat(&name, &member.parameters));
+        }
+        store.save(path)
+    }
+
+    /// Reads what [`Self::save`] wrote.
+    pub(crate) fn load(kind: &str, path: &Path) -> Result<Self> {
+        let mut store = Store::load(path, kind)?;
+        let form: Form = store.config()?;
+        let members = (0..form.settings.members).map(|number| {
+            let (mut mlp, layout) = Member::lay_out(form.columns, &form.settings);
+            let parameters = store.take(&format!("member.{number}"), &[layout.len()])?;
+            mlp.pack(&parameters);
+            Ok(Member { mlp, parameters })
+        });
+        Ok(Self {
+            members: members.collect::<Result<_>>()?,
+            mean: store.take("mean", &[form.columns])?,
+            inverse: store.take("inverse", &[form.columns])?,
+            settings: form.settings,
+        })
+    }
+}
+
+/// What a file of networks is made of, without its numbers.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Form {
+    settings: Network,
+    columns: usize,
 }
 
 fn standardise(x: Rows, mean: &[f32], inverse: &[f32]) -> Matrix {
@@ -194,6 +238,7 @@ impl Network {
             })
             .collect::<Result<Vec<Member>>>()?;
         Ok(Committee {
+            settings: self.clone(),
             mean: rows.mean,
             inverse: rows.inverse,
             members,
@@ -283,7 +328,8 @@ struct Member {
 }
 
 impl Member {
-    fn new(inputs: usize, settings: &Network, stream: &mut crate::Stream) -> Self {
+    /// A network whose parameters are yet to come, and where they are.
+    fn lay_out(inputs: usize, settings: &Network) -> (Mlp, Layout) {
         let mut layout = Layout::default();
         let shape = Shape {
             free: inputs,
@@ -292,7 +338,12 @@ impl Member {
             outputs: 1,
             activation: settings.activation,
         };
-        let mut mlp = Mlp::new(shape, &mut layout, |l| format!("layers.{l}"));
+        let mlp = Mlp::new(shape, &mut layout, |l| format!("layers.{l}"));
+        (mlp, layout)
+    }
+
+    fn new(inputs: usize, settings: &Network, stream: &mut crate::Stream) -> Self {
+        let (mut mlp, layout) = Self::lay_out(inputs, settings);
         let mut parameters = vec![0.0; layout.len()];
         mlp.initialise(1.0, stream, &mut parameters);
         mlp.pack(&parameters);

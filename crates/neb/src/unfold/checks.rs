@@ -6,7 +6,7 @@
 //! find again. Each column of x is compared in ten bins of equal content, with the covariance of bootstrap replicas of
 //! the pseudo-data.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::events::Events;
 use super::fit::Folding;
@@ -23,7 +23,7 @@ const REPLICAS: u64 = 25;
 const BINS: usize = 10;
 
 /// How one column came out.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recovered {
     /// The column.
     pub name: String,
@@ -31,6 +31,8 @@ pub struct Recovered {
     pub ratios: Vec<f64>,
     /// Standard errors of these.
     pub errors: Vec<f64>,
+    /// Simulated over expected: the same before unfolding.
+    pub before: Vec<f64>,
     /// Σ (ratio − 1)² / error² over the bins.
     pub chi_square: f64,
     /// Number of bins.
@@ -42,7 +44,7 @@ pub struct Recovered {
 }
 
 /// Both checks, column by column.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrustChecks {
     /// Simulation unfolded with itself.
     pub closure: Vec<Recovered>,
@@ -179,7 +181,7 @@ fn recovered(
         let total = histogram.positive_inside()?;
         Ok(histogram.inside().iter().map(|sum| sum / total).collect())
     };
-    let (exact, before) = (spectrum(expected)?, spectrum(start)?);
+    let exact = spectrum(expected)?;
     let ratio = |spectrum: Vec<f64>| -> Vec<f64> {
         spectrum
             .iter()
@@ -187,6 +189,7 @@ fn recovered(
             .map(|(found, exact)| found / exact)
             .collect()
     };
+    let before = ratio(spectrum(start)?);
     let all: Vec<Vec<f64>> = shares
         .iter()
         .map(|weights| spectrum(weights).map(ratio))
@@ -204,9 +207,10 @@ fn recovered(
             .map(|(ratio, error)| ((ratio - 1.0) / error).powi(2))
             .sum(),
         bins: ratios.len(),
-        shift: largest(&ratio(before)),
+        shift: largest(&before),
         rest: largest(&ratios),
         ratios,
         errors,
+        before,
     })
 }

@@ -4,11 +4,16 @@
 //! alone, trained on the logistic loss without event weights, has as its score the log-odds ln ε/(1 − ε): so ε is its logistic
 //! function. ε is conditional on x, like q(y|x): weights that depend on x alone change neither, and negative ones are no harm.
 
+use std::path::Path;
+
 use crate::check::{Committee, Network};
 use crate::{
     Acceptance, Dims, Error, Likelihood, Matrix, MatrixMut, Noise, PairWeights, Result, Rows,
     Widening,
 };
+
+/// What its files say they are.
+const KIND: &str = "efficiency";
 
 /// Fewest events of either kind that an efficiency can be learned from.
 const FEWEST: usize = 20;
@@ -48,6 +53,23 @@ impl Efficiency {
             ..Network::smooth()
         };
         let network = network.fit_committee(x, reconstructed, &weights, seed)?;
+        Ok(Self { network })
+    }
+
+    /// Writes it to a file.
+    ///
+    /// # Errors
+    /// Whatever the operating system refuses.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        self.network.save(KIND, path)
+    }
+
+    /// Reads what [`Self::save`] wrote.
+    ///
+    /// # Errors
+    /// A file that is missing, damaged, or no efficiency.
+    pub fn load(path: &Path) -> Result<Self> {
+        let network = Committee::load(KIND, path)?;
         Ok(Self { network })
     }
 

@@ -4,13 +4,13 @@
 //! bin. Two samples of one law are not at 0 but, on average, at the noise floor (B/4)(1/n₁ + 1/n₂), with B bins and the effective
 //! numbers of entries n₁ and n₂.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Histogram;
 use crate::{Error, Result};
 
 /// A triangular discriminator, times 1000.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Triangular {
     /// Δ × 10³.
     pub value: f64,

@@ -10,6 +10,9 @@ use neb::source::Width;
 use neb::{Likelihood, Matrix, Noise, Purpose};
 use neb_report::{Column, Facts, Histogram, Report, verdict};
 
+pub(super) use self::pictures::{calibration_caption, ranks_caption};
+pub(super) use self::tables::row;
+
 use super::material::{Found, Material};
 
 /// The figures a report may have.

@@ -157,13 +157,14 @@ impl Material {
 }
 
 /// The last part of a folder's path, also of `.`.
-fn name_of(folder: &Path) -> String {
+pub(super) fn name_of(folder: &Path) -> String {
     let whole = folder.canonicalize();
     let name = whole.as_deref().unwrap_or(folder).file_name();
     name.unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn calibration(path: &Path) -> Result<Option<Calibration>> {
+/// Calibration of the posteriors, where it was checked.
+pub(super) fn calibration(path: &Path) -> Result<Option<Calibration>> {
     if !path.exists() {
         return Ok(None);
     }

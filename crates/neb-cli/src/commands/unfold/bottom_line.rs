@@ -4,7 +4,7 @@ use anyhow::Result;
 use neb::Matrix;
 use neb::check::{BoostedTrees, CompareOptions, Estimate, Sample, compare_with};
 use neb_report::{Column, Histogram};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::input::Input;
 
@@ -12,14 +12,44 @@ use super::input::Input;
 const COMPARED: usize = 40_000;
 
 /// How the folded result compares with the data.
-#[derive(Serialize)]
-pub(super) struct BottomLine {
+#[derive(Serialize, Deserialize)]
+pub(crate) struct BottomLine {
     /// AUC of a classifier between folded result and data; 0.5 is perfect.
-    pub(super) auc: Estimate,
+    pub(crate) auc: Estimate,
     /// The same before unfolding.
-    pub(super) auc_before: Estimate,
-    /// χ² and bins of each column of y.
-    pub(super) chi_squares: Vec<(String, f64, usize)>,
+    pub(crate) auc_before: Estimate,
+    /// Each column of y.
+    pub(crate) columns: Vec<FoldedColumn>,
+}
+
+/// A column of y: densities in the same bins, with their errors.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct FoldedColumn {
+    pub(crate) name: String,
+    /// χ² between data and folded result, and the bins that count.
+    pub(crate) chi_square: f64,
+    pub(crate) bins: usize,
+    /// Edges of all bins.
+    pub(crate) edges: Vec<f64>,
+    pub(crate) data: Densities,
+    pub(crate) folded: Densities,
+    /// The simulation before unfolding.
+    pub(crate) before: Densities,
+}
+
+/// A value and a standard error for each bin.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Densities {
+    pub(crate) values: Vec<f64>,
+    pub(crate) errors: Vec<f64>,
+}
+
+impl Densities {
+    fn of(histogram: &Histogram) -> Self {
+        let bins = 0..histogram.bins();
+        let (values, errors) = bins.map(|bin| histogram.density(bin)).unzip();
+        Self { values, errors }
+    }
 }
 
 pub(super) fn test(input: &Input, weights: &[f32], seed: u64) -> Result<BottomLine> {
@@ -31,16 +61,28 @@ pub(super) fn test(input: &Input, weights: &[f32], seed: u64) -> Result<BottomLi
     let auc = |(rows, weights): &(Matrix, Vec<f32>)| {
         separation(Sample::weighted(rows.view(), weights), data, seed)
     };
-    let chi_squares = input.y_names.iter().enumerate().map(|(number, name)| {
+    let columns = input.y_names.iter().enumerate().map(|(number, name)| {
         let observed = Column::of(data, number);
         let edges = Histogram::edges_for(&observed);
-        let model = Column::of(Sample::weighted(after.0.view(), &after.1), number);
+        let model = |(rows, weights): &(Matrix, Vec<f32>)| {
+            let column = Column::of(Sample::weighted(rows.view(), weights), number);
+            Histogram::new(&column, edges.clone())
+        };
+        let (folded, before) = (model(&after), model(&before));
         let observed = Histogram::new(&observed, edges.clone());
-        let (square, bins) = observed.chi_square(&Histogram::new(&model, edges));
-        (name.clone(), square, bins)
+        let (chi_square, bins) = observed.chi_square(&folded);
+        FoldedColumn {
+            name: name.clone(),
+            chi_square,
+            bins,
+            data: Densities::of(&observed),
+            folded: Densities::of(&folded),
+            before: Densities::of(&before),
+            edges,
+        }
     });
     Ok(BottomLine {
-        chi_squares: chi_squares.collect(),
+        columns: columns.collect(),
         auc: auc(&after)?,
         auc_before: auc(&before)?,
     })

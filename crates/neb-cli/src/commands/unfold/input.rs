@@ -29,8 +29,9 @@ pub(super) struct Input {
     pub(super) y_names: Vec<String>,
     pub(super) x_transforms: Transforms,
     pub(super) y_transforms: Transforms,
-    /// Observations outside the range of the simulation, in words.
+    /// Observations outside the range of the simulation, in words, and their share by the columns of y.
     pub(super) outside: Option<String>,
+    pub(super) outside_shares: Vec<(String, f64)>,
 }
 
 /// Rows of y and their weights; weights of 1 where the file has none.
@@ -83,6 +84,7 @@ impl Input {
         let simulated = pairs.with_rows(x.clone(), matched.clone());
         let ranges = climbing::ranges(matched.view());
         let outside = climbing::check_range(None, &data, &ranges)?;
+        let outside_shares = climbing::shares_outside(&data, &data_weights, &ranges);
         let (x_transforms, y_transforms) = transforms(args, &simulated, &data, session)?;
         let (x_names, y_names) = (simulated.x.names, simulated.y.names);
         let seed = session.seed();
@@ -133,6 +135,7 @@ impl Input {
             x_transforms,
             y_transforms,
             outside,
+            outside_shares,
         })
     }
 }

@@ -9,7 +9,7 @@ use neb::unfold::{
 };
 use neb_data::{Array, Dataset};
 
-use super::spectra::Replicas;
+use super::uncertainty::Replicas;
 use crate::args;
 
 /// Data replicas fitted in the same passes.

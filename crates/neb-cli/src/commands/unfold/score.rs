@@ -1,36 +1,43 @@
 //! How an unfolding compares with a truth that only scoring may see.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use neb::check::{Estimate, Sample};
-use neb::unfold::{Binning, Histogram, Triangular, triangular};
-use serde::Serialize;
+use neb::unfold::{Histogram, Triangular, triangular};
+use serde::{Deserialize, Serialize};
 
-use super::bottom_line::separation;
-use super::spectra::{Binned, Material};
+use super::bins::Observable;
+use super::bottom_line::{Densities, separation};
+use super::spectra::{Binned, Material, density_of};
 use crate::args;
+use crate::failure::Failure;
 use crate::files;
 
 /// Distances from the truth.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Score {
+    /// The file of the truth, and which of its arrays or columns.
+    pub(crate) truth: PathBuf,
+    pub(crate) x: Option<String>,
     /// AUC of a classifier between the weighted simulation and the truth, of the smooth source, and of the simulation.
-    weighted: Estimate,
-    smooth: Estimate,
-    simulation: Estimate,
-    /// Triangular discriminators, column by column.
-    columns: Vec<ColumnScore>,
+    pub(crate) weighted: Estimate,
+    pub(crate) smooth: Estimate,
+    pub(crate) simulation: Estimate,
+    /// Every spectrum, in the order of the summary's.
+    pub(crate) columns: Vec<ColumnScore>,
 }
 
-#[derive(Serialize)]
-struct ColumnScore {
-    name: String,
-    weighted: Triangular,
-    smooth: Triangular,
-    simulation: Triangular,
-    ibu: Option<Triangular>,
-    data: Option<Triangular>,
+/// Triangular discriminators of one spectrum, and the truth itself as a density.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ColumnScore {
+    pub(crate) name: String,
+    pub(crate) weighted: Triangular,
+    pub(crate) smooth: Triangular,
+    pub(crate) simulation: Triangular,
+    pub(crate) ibu: Option<Triangular>,
+    pub(crate) data: Option<Triangular>,
+    pub(crate) truth: Densities,
 }
 
 /// Reads the truth and compares.
@@ -38,8 +45,7 @@ pub(super) fn score(
     args: &args::Unfold,
     path: &Path,
     material: &Material,
-    binned: &[Binned],
-    bins: &[Binning],
+    spectra: &[(Observable, Binned)],
     seed: u64,
 ) -> Result<Score> {
     let input = material.input;
@@ -54,21 +60,38 @@ pub(super) fn score(
     let against = |sample: Sample| separation(sample, truth_sample, seed);
     let positive = |weights: &[f32]| -> Vec<f32> { weights.iter().map(|w| w.max(0.0)).collect() };
     let x = input.x.view();
-    let columns = binned.iter().zip(bins).enumerate();
-    let columns = columns.map(|(place, (binned, bins))| {
-        let axes = std::slice::from_ref(bins);
-        let truth = Histogram::of(rows, &[place], weights.as_deref(), axes)?;
+    let columns = spectra.iter().map(|(observable, binned)| {
+        let (places, axes) = (&observable.places, &observable.axes);
+        let name = observable.columns(input).join(", ");
+        let truth = Histogram::of(rows, places, weights.as_deref(), axes)?;
+        if truth.positive_inside().is_err() {
+            return Err(Failure::input(
+                format!(
+                    "{}: no event of the truth lies in the bins of {name}; it was not scored",
+                    path.display()
+                ),
+                "the unfolding is complete and kept; check units and the order of the columns",
+            ));
+        }
         let delta = |histogram: &Histogram| triangular(histogram, &truth);
+        let baseline = binned.baseline.as_ref();
+        let density = density_of(&truth);
         Ok(ColumnScore {
-            name: input.x_names[place].clone(),
+            name,
             weighted: delta(&binned.unfolded)?,
             smooth: delta(&binned.smooth)?,
             simulation: delta(&binned.simulation)?,
-            ibu: binned.ibu.as_ref().map(delta).transpose()?,
-            data: binned.data.as_ref().map(delta).transpose()?,
+            ibu: baseline.map(|b| delta(&b.unfolded)).transpose()?,
+            data: baseline.map(|b| delta(&b.data)).transpose()?,
+            truth: Densities {
+                values: density.values,
+                errors: density.errors.into_iter().flat_map(|(_, e)| e).collect(),
+            },
         })
     });
     Ok(Score {
+        truth: std::path::absolute(path)?,
+        x: named.map(str::to_owned),
         columns: columns.collect::<Result<_>>()?,
         weighted: against(Sample::weighted(x, &positive(material.weights)))?,
         smooth: against(material.draws.view().into())?,

@@ -1,131 +1,17 @@
-//! Binned spectra: of the weighted simulation with its covariance, of the smooth source, and of what they are compared with.
+//! Binned spectra: of the weighted simulation with its covariance, of the smooth source, and of what they are compared with; in
+//! numbers of events, and as densities 1/N dN/dx that integrate to 1 over the bins.
 
 use anyhow::Result;
 use neb::Matrix;
-use neb::unfold::{
-    Binning, Covariance, Events, Histogram, Ibu, Response, SimulatedEvent, subtract_background,
-};
+use neb::unfold::{Covariance, Histogram};
 use neb_data::{Series, Spectrum, SpectrumAxis};
 
-use super::input::{Input, column};
-use crate::failure::Failure;
+use super::baseline::{Baseline, baseline};
+use super::bins::Observable;
+use super::input::Input;
+use super::uncertainty::{Replicas, Uncertainty};
 
-/// Bins where none were asked for.
-const DEFAULT_BINS: usize = 20;
-/// Share of the simulation left out at either end by them.
-const DEFAULT_TAIL: f64 = 0.005;
-/// Iterations of the binned baseline.
-const IBU_ITERATIONS: usize = 3;
-
-/// The bins of every column of x.
-pub(super) fn binnings(asked: &[String], input: &Input) -> Result<Vec<Binning>> {
-    let mut chosen: Vec<Option<Binning>> = vec![None; input.x_names.len()];
-    for words in asked {
-        let refuse = |why: String| {
-            Failure::input(
-                format!("--bins `{words}`: {why}"),
-                format!(
-                    "write NAME=COUNT:LOW:HIGH with a column of x: {}",
-                    input.x_names.join(", ")
-                ),
-            )
-        };
-        let (name, rest) = words
-            .split_once('=')
-            .ok_or_else(|| refuse("there is no `=`".to_owned()))?;
-        let place = input.x_names.iter().position(|own| own == name.trim());
-        let place = place.ok_or_else(|| refuse(format!("`{name}` is no column of x")))?;
-        let numbers: Option<Vec<f64>> = rest
-            .split(':')
-            .map(|part| part.trim().parse().ok())
-            .collect();
-        let numbers = numbers.unwrap_or_default();
-        let [count, low, high] = numbers[..] else {
-            return Err(refuse("three numbers are needed".to_owned()));
-        };
-        if count < 1.0 || count.fract() != 0.0 {
-            return Err(refuse(format!("{count} is no number of bins")));
-        }
-        let bins = Binning::uniform(low, high, count as usize)?;
-        let rows = input.x.view();
-        let inside = Histogram::of(rows, &[place], None, std::slice::from_ref(&bins))?;
-        inside.positive_inside()?;
-        chosen[place] = Some(bins);
-    }
-    let each = chosen.into_iter().enumerate();
-    each.map(|(place, bins)| match bins {
-        Some(bins) => Ok(bins),
-        None => default_bins(&column(input.x.view(), place)),
-    })
-    .collect()
-}
-
-/// Bins of one width between two quantiles.
-fn default_bins(values: &[f32]) -> Result<Binning> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f32::total_cmp);
-    let at = |share: f64| f64::from(sorted[((sorted.len() - 1) as f64 * share) as usize]);
-    let (low, high) = (at(DEFAULT_TAIL), at(1.0 - DEFAULT_TAIL));
-    let high = if high > low { high } else { low + 1.0 };
-    Ok(Binning::uniform(low, high, DEFAULT_BINS)?)
-}
-
-/// Replicas of the weights, by what was repeated.
-#[derive(Default)]
-pub(super) struct Replicas {
-    pub(super) data: Vec<Vec<f32>>,
-    pub(super) simulation: Vec<Vec<f32>>,
-    pub(super) training: Vec<Vec<f32>>,
-}
-
-/// Covariances of a spectrum by where they come from; the simulation's without that of the training.
-pub(super) struct Uncertainty {
-    pub(super) parts: Vec<(&'static str, Covariance)>,
-}
-
-impl Uncertainty {
-    fn of(replicas: &Replicas, histogram: impl Fn(&[f32]) -> Result<Vec<f64>>) -> Result<Self> {
-        let covariance = |weights: &[Vec<f32>]| -> Result<Option<Covariance>> {
-            if weights.len() < 2 {
-                return Ok(None);
-            }
-            let spectra: Result<Vec<Vec<f64>>> = weights.iter().map(|w| histogram(w)).collect();
-            Ok(Some(Covariance::of_replicas(&spectra?)?))
-        };
-        let data = covariance(&replicas.data)?.map(|c| ("data", c));
-        let simulation = covariance(&replicas.simulation)?.map(|c| ("simulation-and-training", c));
-        let training = covariance(&replicas.training)?.map(|c| ("training", c));
-        Ok(Self {
-            parts: data.into_iter().chain(simulation).chain(training).collect(),
-        })
-    }
-
-    /// Errors of each bin by source: where simulation and training were both repeated, the simulation's are those of its
-    /// replicas less the training's, in quadrature.
-    fn errors(&self) -> Vec<(String, Vec<f64>)> {
-        let of = |name: &str| {
-            let part = self.parts.iter().find(|(own, _)| *own == name);
-            part.map(|(_, covariance)| covariance.errors())
-        };
-        let (simulation, training) = (of("simulation-and-training"), of("training"));
-        let mut errors = Vec::new();
-        errors.extend(of("data").map(|e| ("data".to_owned(), e)));
-        match (simulation, training) {
-            (Some(both), Some(training)) => {
-                let pairs = both.iter().zip(&training);
-                let rest = pairs.map(|(both, own)| (both * both - own * own).max(0.0).sqrt());
-                errors.push(("simulation".to_owned(), rest.collect()));
-                errors.push(("training".to_owned(), training));
-            }
-            (Some(both), None) => errors.push(("simulation-and-training".to_owned(), both)),
-            (None, Some(training)) => errors.push(("training".to_owned(), training)),
-            (None, None) => {}
-        }
-        errors
-    }
-}
-
-/// What the spectra of one column of x are made of.
+/// What the spectra are made of.
 pub(super) struct Material<'a> {
     pub(super) input: &'a Input,
     pub(super) weights: &'a [f32],
@@ -134,143 +20,179 @@ pub(super) struct Material<'a> {
     pub(super) produced: f64,
 }
 
-/// The histograms of one column.
+/// The histograms of one observable, or of a pair.
 pub(super) struct Binned {
     pub(super) unfolded: Histogram,
     pub(super) smooth: Histogram,
     pub(super) simulation: Histogram,
-    /// IBU and no unfolding at all, where x and y have this column in common.
-    pub(super) ibu: Option<Histogram>,
-    pub(super) data: Option<Histogram>,
+    /// IBU and no unfolding at all, where x and y have these columns in common.
+    pub(super) baseline: Option<Baseline>,
+    /// In numbers of events.
     pub(super) spectrum: Spectrum,
+    /// As densities.
+    pub(super) density: Spectrum,
+}
+
+/// A series before it is named: numbers of events with their errors by source.
+struct Counted<'a> {
+    name: &'static str,
+    values: Vec<f64>,
+    uncertainty: Uncertainty,
+    qualifiers: Vec<(String, String)>,
+    volumes: &'a [f64],
+}
+
+impl Counted<'_> {
+    fn series(&self, values: Vec<f64>, uncertainty: &Uncertainty, units: &str) -> Series {
+        Series {
+            name: self.name.to_owned(),
+            units: units.to_owned(),
+            values,
+            errors: uncertainty.errors(),
+            covariances: match self.name {
+                "unfolded" | "ibu" => uncertainty.covariances(),
+                _ => Vec::new(),
+            },
+            qualifiers: self.qualifiers.clone(),
+        }
+    }
+
+    fn events(&self) -> Series {
+        self.series(self.values.clone(), &self.uncertainty, "")
+    }
+
+    /// 1/N dN/dx within the bins; nothing at all where nothing is in them.
+    fn density(&self) -> Series {
+        let total: f64 = self.values.iter().sum();
+        if total <= 0.0 {
+            let nothing = vec![0.0; self.values.len()];
+            return self.series(nothing, &Uncertainty { parts: Vec::new() }, "");
+        }
+        let inverse: Vec<f64> = self.volumes.iter().map(|volume| 1.0 / volume).collect();
+        let uncertainty = self
+            .uncertainty
+            .map(|own| own.normalised(&self.values).scaled(&inverse));
+        let values = self.values.iter().zip(&inverse);
+        let values = values.map(|(value, inverse)| value / total * inverse);
+        self.series(values.collect(), &uncertainty, "")
+    }
+}
+
+/// Density and its errors of a histogram whose bins are independent.
+pub(super) fn density_of(histogram: &Histogram) -> Series {
+    let uncertainty = Uncertainty {
+        parts: vec![("data", Covariance::diagonal(&histogram.inside_squares()))],
+    };
+    Counted {
+        name: "truth",
+        values: histogram.inside(),
+        uncertainty,
+        qualifiers: Vec::new(),
+        volumes: &histogram.volumes(),
+    }
+    .density()
 }
 
 impl Material<'_> {
-    /// The histograms of a column of x in these bins.
-    pub(super) fn binned(&self, place: usize, bins: &Binning) -> Result<Binned> {
+    /// The histograms of an observable.
+    pub(super) fn binned(&self, observable: &Observable) -> Result<Binned> {
         let input = self.input;
-        let axes = std::slice::from_ref(bins);
-        let of_x = |weights: &[f32]| Histogram::of(input.x.view(), &[place], Some(weights), axes);
+        let (places, axes) = (&observable.places[..], &observable.axes[..]);
+        let of_x = |weights: &[f32]| Histogram::of(input.x.view(), places, Some(weights), axes);
         let unfolded = of_x(self.weights)?;
-        let smooth = Histogram::of(self.draws.view(), &[place], None, axes)?;
+        let smooth = Histogram::of(self.draws.view(), places, None, axes)?;
         let simulation = of_x(&input.events.produced_weights)?;
-        let uncertainty = Uncertainty::of(self.replicas, |weights| Ok(of_x(weights)?.inside()))?;
-        let name = &input.x_names[place];
-        let seen = input.y_names.iter().position(|own| own == name);
-        let seen = seen.or((input.x_names.len() == input.y_names.len()).then_some(place));
-        let binned = match seen {
-            Some(seen) => Some(baselines(input, place, seen, axes)?),
+        let baseline = match &observable.seen {
+            Some(seen) => Some(baseline(input, observable, seen)?),
             None => None,
         };
-        let scale = |histogram: &Histogram| {
-            let total = histogram.total();
-            let values = histogram.inside().into_iter();
-            values
-                .map(|v| v * self.produced / total)
-                .collect::<Vec<f64>>()
+        let volumes = unfolded.volumes();
+        let outside = |histogram: &Histogram, factor: f64| {
+            let outside = factor * histogram.outside();
+            vec![("outside the bins".to_owned(), format!("{outside}"))]
         };
-        let series = |name: &str, values: Vec<f64>| Series {
-            name: name.to_owned(),
-            values,
-            ..Series::default()
+        // Samples of another size, on the scale of the events produced.
+        let sample = |name, label, histogram: &Histogram, factor: f64| {
+            let scale = |values: Vec<f64>, factor: f64| -> Vec<f64> {
+                values.into_iter().map(|value| factor * value).collect()
+            };
+            let squares = scale(histogram.inside_squares(), factor * factor);
+            Counted {
+                name,
+                values: scale(histogram.inside(), factor),
+                uncertainty: Uncertainty {
+                    parts: vec![(label, Covariance::diagonal(&squares))],
+                },
+                qualifiers: outside(histogram, factor),
+                volumes: &volumes,
+            }
         };
-        let covariances = uncertainty.parts.iter();
+        let to_produced = |histogram: &Histogram| self.produced / histogram.total();
+        let inside = |weights: &[f32]| Ok(of_x(weights)?.inside());
         let mut all = vec![
-            Series {
-                errors: uncertainty.errors(),
-                covariances: covariances
-                    .map(|(name, c)| ((*name).to_owned(), c.values().to_vec()))
-                    .collect(),
-                qualifiers: vec![("outside".to_owned(), format!("{}", unfolded.outside()))],
-                ..series("unfolded", unfolded.inside())
+            Counted {
+                name: "unfolded",
+                values: unfolded.inside(),
+                uncertainty: Uncertainty::of(self.replicas, inside)?,
+                qualifiers: outside(&unfolded, 1.0),
+                volumes: &volumes,
             },
-            series("smooth", scale(&smooth)),
-            series("simulation", scale(&simulation)),
+            sample("smooth", "draws", &smooth, to_produced(&smooth)),
+            sample(
+                "simulation",
+                "simulation",
+                &simulation,
+                to_produced(&simulation),
+            ),
         ];
-        let (mut ibu, mut data) = (None, None);
-        if let Some((unfolded, covariance, observed)) = binned {
-            all.push(Series {
-                errors: vec![("data".to_owned(), covariance.errors())],
-                covariances: vec![("data".to_owned(), covariance.values().to_vec())],
-                ..series("ibu", unfolded.inside())
+        if let Some(baseline) = &baseline {
+            all.push(Counted {
+                name: "ibu",
+                values: baseline.unfolded.inside(),
+                uncertainty: Uncertainty {
+                    parts: vec![("data", baseline.covariance.clone())],
+                },
+                qualifiers: outside(&baseline.unfolded, 1.0),
+                volumes: &volumes,
             });
-            all.push(series("data", observed.inside()));
-            (ibu, data) = (Some(unfolded), Some(observed));
+            all.push(sample("data", "data", &baseline.data, 1.0));
         }
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let columns = observable.columns(input);
+        let spectrum = |suffix: &str, what: &str, series: Vec<Series>| Spectrum {
+            name: format!("{}{suffix}", file_name(&columns)),
+            description: format!("Unfolded spectrum of {}, {what}.", columns.join(" and ")),
+            axes: columns.iter().zip(axes).map(axis).collect(),
+            series,
+        };
         Ok(Binned {
+            spectrum: spectrum("", "in events", all.iter().map(Counted::events).collect()),
+            density: spectrum(
+                DENSITY,
+                "as a density that integrates to 1 over the bins",
+                all.iter().map(Counted::density).collect(),
+            ),
             unfolded,
             smooth,
             simulation,
-            ibu,
-            data,
-            spectrum: Spectrum {
-                name: name.chars().map(plain).collect(),
-                description: format!("Unfolded spectrum of {name}, in events."),
-                axes: vec![SpectrumAxis {
-                    name: name.clone(),
-                    units: String::new(),
-                    edges: bins.edges().to_vec(),
-                }],
-                series: all,
-            },
+            baseline,
         })
     }
 }
 
-/// Iterative Bayesian unfolding of a column of x seen as a column of y, in the same bins; and the data themselves.
-fn baselines(
-    input: &Input,
-    place: usize,
-    seen: usize,
-    axes: &[Binning],
-) -> Result<(Histogram, Covariance, Histogram)> {
-    let events: &Events = &input.events;
-    let of_y = |rows: &Matrix, weights: &[f32]| -> Result<Histogram> {
-        match rows.rows() {
-            0 => Ok(Histogram::new(axes)?),
-            _ => Ok(Histogram::of(rows.view(), &[seen], Some(weights), axes)?),
-        }
-    };
-    let data = of_y(&input.data, &events.data_weights)?;
-    let background = of_y(&input.background, &events.background_weights)?;
-    let cleaned = subtract_background(&data, &background)?;
-    let truth_cells = data.cells_of(input.x.view(), &[place])?;
-    let seen_cells = data.cells_of(input.matched.view(), &[seen])?;
-    let mut next = seen_cells.into_iter();
-    let produced = truth_cells
-        .iter()
-        .enumerate()
-        .map(|(row, &truth)| SimulatedEvent {
-            truth: Some(truth),
-            seen: match events.reconstructed[row] {
-                true => next.next(),
-                false => None,
-            },
-            weight: f64::from(events.produced_weights[row]),
-        });
-    let mut simulated: Vec<SimulatedEvent> = produced.collect();
-    if input.fakes.rows() > 0 {
-        let cells = data.cells_of(input.fakes.view(), &[seen])?;
-        let fakes = cells.into_iter().zip(&events.fake_weights);
-        simulated.extend(fakes.map(|(cell, &weight)| SimulatedEvent {
-            truth: None,
-            seen: Some(cell),
-            weight: f64::from(weight),
-        }));
+/// What the names of densities end in.
+pub(crate) const DENSITY: &str = "-density";
+
+fn axis((name, bins): (&String, &neb::unfold::Binning)) -> SpectrumAxis {
+    SpectrumAxis {
+        name: name.clone(),
+        units: String::new(),
+        edges: bins.edges().to_vec(),
     }
-    let cells = axes[0].cells();
-    let response = Response::of_events(cells, cells, simulated)?;
-    let ibu = Ibu {
-        iterations: IBU_ITERATIONS,
-        ..Ibu::default()
-    };
-    let unfolded = ibu.unfold(&response, cleaned.sums(), cleaned.squares())?;
-    let covariance = unfolded
-        .covariance
-        .unwrap_or_else(|| Covariance::zeros(cells));
-    let inner = data.inner_cells();
-    let squares = covariance.errors().iter().map(|e| e * e).collect();
-    let histogram = data.with_contents(unfolded.spectrum, squares);
-    Ok((histogram, covariance.restricted(&inner), data))
+}
+
+/// Names of columns as one that files can have.
+pub(super) fn file_name(columns: &[String]) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let each = columns.iter().map(|name| name.chars().map(plain).collect());
+    each.collect::<Vec<String>>().join("-")
 }

@@ -3,51 +3,74 @@
 use std::path::Path;
 
 use neb::unfold::{Recovered, TrustChecks, Unfolding, effective_events};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::bottom_line::BottomLine;
 use super::input::Input;
 use crate::args;
+use crate::commands::summary::DataFiles;
+
+/// What `command` is in the summary of an unfolding.
+pub(crate) const COMMAND: &str = "unfold";
 
 /// What the trust checks found.
-#[derive(Serialize)]
-pub(super) struct Found {
-    pub(super) bottom_line: BottomLine,
-    pub(super) trust: TrustChecks,
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Found {
+    pub(crate) bottom_line: BottomLine,
+    pub(crate) trust: TrustChecks,
+    /// Share of the data outside the range of the simulation, by the columns of y.
+    pub(crate) outside: Vec<(String, f64)>,
+}
+
+/// A spectrum of the folder.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Written {
+    /// What its files are called.
+    pub(crate) name: String,
+    /// One or two columns of x.
+    pub(crate) columns: Vec<String>,
 }
 
 /// What was unfolded, and how far to trust it.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Summary {
-    simulated: usize,
-    reconstructed: usize,
-    data: usize,
+    /// The command this run comes from.
+    pub(crate) command: String,
+    /// The neb it was made with.
+    pub(crate) version: String,
+    /// Where the events came from.
+    pub(crate) files: DataFiles,
+    pub(crate) x_names: Vec<String>,
+    pub(crate) spectra: Vec<Written>,
+    pub(crate) simulated: usize,
+    pub(crate) reconstructed: usize,
+    pub(crate) data: usize,
     /// Effective numbers of events (Σ w)² / Σ w²: of the data, of the simulation, and of the weighted simulation.
-    effective_data: f64,
-    effective_simulation: f64,
-    effective_weighted: f64,
+    pub(crate) effective_data: f64,
+    pub(crate) effective_simulation: f64,
+    pub(crate) effective_weighted: f64,
     /// Number of events produced, corrected for efficiency and background.
-    produced: f64,
+    pub(crate) produced: f64,
     /// Share of the data that is signal.
-    signal: f64,
+    pub(crate) signal: f64,
     /// Mean efficiency of the unfolded spectrum.
-    efficiency: f64,
+    pub(crate) efficiency: f64,
     /// Negative weights of the simulation.
-    negative_weights: usize,
+    pub(crate) negative_weights: usize,
     /// Held-out log q(y|x) of the surrogate.
-    surrogate_held_out: f64,
-    iterations: usize,
+    pub(crate) surrogate_held_out: f64,
+    pub(crate) iterations: usize,
     /// Log-likelihood of fitted and held-out data, iteration by iteration.
-    history: Vec<(f64, Option<f64>)>,
+    pub(crate) history: Vec<(f64, Option<f64>)>,
     /// Whether refining the smooth source helped, by how much each held-out event gained, and the error of that.
-    refined: bool,
-    refinement: [Option<f64>; 2],
-    outside: Option<String>,
+    pub(crate) refined: bool,
+    pub(crate) refinement: [Option<f64>; 2],
     #[serde(flatten)]
-    found: Found,
-    replicas: [u64; 3],
-    nominal_seconds: f64,
-    seed: u64,
+    pub(crate) found: Found,
+    /// Replicas of data, simulation and training.
+    pub(crate) replicas: [u64; 3],
+    pub(crate) nominal_seconds: f64,
+    pub(crate) seed: u64,
 }
 
 impl Summary {
@@ -55,7 +78,7 @@ impl Summary {
         args: &args::Unfold,
         input: &Input,
         unfolding: &Unfolding,
-        found: Found,
+        (spectra, found): (Vec<Written>, Found),
         (nominal_seconds, seed): (f64, u64),
     ) -> Self {
         let events = &input.events;
@@ -63,6 +86,11 @@ impl Summary {
         let shares = unfolding.particles.weights.iter().zip(&efficiencies);
         let finite = |value: f64| value.is_finite().then_some(value);
         Self {
+            command: COMMAND.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            files: DataFiles::new(&args.pairs, &args.observations, &args.columns),
+            x_names: input.x_names.clone(),
+            spectra,
             simulated: events.produced.rows(),
             reconstructed: events.matched.rows(),
             data: events.data.rows(),
@@ -85,7 +113,6 @@ impl Summary {
                 finite(unfolding.smooth.gain.0),
                 finite(unfolding.smooth.gain.1),
             ],
-            outside: input.outside.clone(),
             found,
             replicas: [
                 args.replicas,
@@ -116,7 +143,8 @@ impl Summary {
             bottom.auc.standard_error,
             bottom.auc_before.value,
         );
-        for (name, square, bins) in &bottom.chi_squares {
+        for column in &bottom.columns {
+            let (name, square, bins) = (&column.name, column.chi_square, column.bins);
             text.push_str(&format!("  {name:<12} chi2/ndf {square:.1}/{bins}\n"));
         }
         let checks = [

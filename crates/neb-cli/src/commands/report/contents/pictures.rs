@@ -1,7 +1,7 @@
 //! The figures of a report, each with a caption that says what is drawn, from how many rows, and what to look for.
 
 use neb::Matrix;
-use neb::check::Sample;
+use neb::check::{Calibration, Sample};
 use neb_report::figures::{
     Corner, CornerSample, Curve, CurvePanel, Curves, MOST_COLUMNS, Overlay, PushForward,
     calibration, corner, curves, push_forward, rank_histograms,
@@ -148,24 +148,13 @@ fn posteriors(material: &Material) -> Vec<Block> {
     let mut blocks = Vec::new();
     match &material.calibration {
         Some(found) => {
-            let (events, count) = (grouped(found.events), grouped(found.draws));
             blocks.push(Block::Figure(
                 calibration("calibration", &material.x_names, found),
-                format!(
-                    "Left, for each column, the fraction of {events} events whose true x lies below each quantile of its posterior \
-                     ({count} draws each); right, the same for the distance from random points (TARP) and along random \
-                     directions, which see the joint law. Exact posteriors give the diagonal; 95 % of their curves stay within the \
-                     band throughout. A curve that is flat in the middle belongs to posteriors that are too narrow, a steep one to \
-                     too wide ones, one above the diagonal to posteriors that are too high."
-                ),
+                calibration_caption(found),
             ));
             blocks.push(Block::Figure(
                 rank_histograms("ranks", &material.x_names, found),
-                format!(
-                    "Ranks of the true x among the {count} draws of its posterior, {events} events (simulation-based calibration). Exact posteriors \
-                     give a flat histogram, with 95 % of the bins within the band. A valley means too narrow, a hill too wide, a \
-                     slope shifted posteriors."
-                ),
+                ranks_caption(found),
             ));
         }
         None => blocks.push(Block::Words(
@@ -182,6 +171,30 @@ fn posteriors(material: &Material) -> Vec<Block> {
         blocks.push(posterior::example(material, truth, y));
     }
     blocks
+}
+
+/// What the figure of calibration curves shows.
+pub(in super::super) fn calibration_caption(found: &Calibration) -> String {
+    format!(
+        "Left, for each column, the fraction of {} events whose true x lies below each quantile of its posterior \
+         ({} draws each); right, the same for the distance from random points (TARP) and along random \
+         directions, which see the joint law. Exact posteriors give the diagonal; 95 % of their curves stay within the \
+         band throughout. A curve that is flat in the middle belongs to posteriors that are too narrow, a steep one to \
+         too wide ones, one above the diagonal to posteriors that are too high.",
+        grouped(found.events),
+        grouped(found.draws)
+    )
+}
+
+/// What the figure of rank histograms shows.
+pub(in super::super) fn ranks_caption(found: &Calibration) -> String {
+    format!(
+        "Ranks of the true x among the {} draws of its posterior, {} events (simulation-based calibration). Exact posteriors \
+         give a flat histogram, with 95 % of the bins within the band. A valley means too narrow, a hill too wide, a \
+         slope shifted posteriors.",
+        grouped(found.draws),
+        grouped(found.events)
+    )
 }
 
 fn training(material: &Material) -> Vec<Block> {

@@ -62,7 +62,8 @@ fn absent<T>(found: &Found<T>) -> Option<&str> {
     }
 }
 
-fn row(name: &str, value: impl std::fmt::Display) -> Vec<String> {
+/// A name and a value.
+pub(in super::super) fn row(name: &str, value: impl std::fmt::Display) -> Vec<String> {
     vec![name.to_owned(), value.to_string()]
 }
 
