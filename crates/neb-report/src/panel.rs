@@ -85,14 +85,21 @@ impl Panel {
     /// The same without numbers that would stick out by more than so many pixels, for panels close to each other.
     pub fn x_labels_within(&self, svg: &mut Svg, labels: Labels, overhang: f64) {
         let bottom = self.frame.bottom();
-        for (tick, label) in self.x.ticks(self.x_count()) {
-            let place = self.at(tick, self.y.low)[0];
+        let fits = |(tick, label): &(f64, String)| {
+            let place = self.at(*tick, self.y.low)[0];
+            let half = 0.5 * text::width(label);
+            place - half > self.frame.x - overhang && place + half < self.frame.right() + overhang
+        };
+        // One number alone is no scale: rather more ticks than that.
+        let fewest = self.x_count();
+        let enough = (fewest..fewest + 3)
+            .map(|count| self.x.ticks(count))
+            .find(|ticks| ticks.iter().filter(|tick| fits(tick)).count() > 1);
+        for tick in enough.unwrap_or_else(|| self.x.ticks(fewest)) {
+            let place = self.at(tick.0, self.y.low)[0];
             svg.line("nb-axis", [place, bottom], [place, bottom + 3.5]);
-            let half = 0.5 * text::width(&label);
-            let fits = place - half > self.frame.x - overhang
-                && place + half < self.frame.right() + overhang;
-            if labels != Labels::None && fits {
-                svg.text("nb-tick", [place, bottom + 15.0], Anchor::Middle, &label);
+            if labels != Labels::None && fits(&tick) {
+                svg.text("nb-tick", [place, bottom + 15.0], Anchor::Middle, &tick.1);
             }
         }
         if let Labels::Named(name) = labels {

@@ -282,7 +282,7 @@ fn a_slice_of_the_collider_sample() {
          --truth-x gen --bins m=20:0:75,M=16:0:80,zg=0/0.1/0.2/0.35/0.5 --joint m=5:0:75,zg=0/0.1/0.3/0.5 --joint M,w \
          --epochs 10 --components 4 --smooth-epochs 3 --replicas 5 --draws 4000 --quiet -o run"
     ));
-    assert!(text.contains("m, zg"), "{text}");
+    assert!(text.contains("m × zg"), "{text}");
     let score: serde_json::Value = serde_json::from_slice(&folder.bytes("run/score.json")).unwrap();
     let auc = |name: &str| score[name]["value"].as_f64().unwrap();
     // 2000 events a side: an AUC has a standard error of 0.01. The simulation is near 0.64, and unfolded better.

@@ -33,7 +33,7 @@ pub struct SpectraPanel {
     pub note: String,
     /// Edges of the bins.
     pub edges: Vec<f64>,
-    /// The spectra, drawn in this order. The first is what the others are divided by.
+    /// The spectra, in the order of the legend; lines are drawn first, then bands, then dots. The first is what the others are divided by.
     pub series: Vec<SpectraSeries>,
 }
 
@@ -98,7 +98,7 @@ impl SpectraSeries {
         }
     }
 
-    /// Draws it; `shift` moves dots sideways, in bins, so that they can be told from others.
+    /// Draws it; `shift` moves dots sideways, in bins, so that they can be told from others. Bins in which nothing was counted have no dot.
     fn draw(&self, svg: &mut Svg, panel: &Panel, edges: &[f64], shift: f64) {
         if self.look == Look::Points {
             for (bin, &value) in self
@@ -109,6 +109,9 @@ impl SpectraSeries {
             {
                 let x = edges[bin] + (0.5 + shift) * (edges[bin + 1] - edges[bin]);
                 let error = self.error(bin);
+                if value == 0.0 && panel.y.low == 0.0 {
+                    continue;
+                }
                 let bar = [value - error, value + error];
                 panel.point(svg, self.role, x, value, bar);
                 panel.arrow(svg, self.role, x, value);
@@ -184,7 +187,7 @@ fn observable(svg: &mut Svg, data: &Spectra, content: &SpectraPanel, frame: Fram
         x,
         y: match has_ratio {
             true => Axis::new(0.0, 1.08 * highest.fold(0.0, f64::max)),
-            false => around_one(&content.series),
+            false => around_one(&content.series, true),
         },
     };
     draw_panel(svg, &upper, content, &content.series, !has_ratio);
@@ -218,7 +221,7 @@ fn observable(svg: &mut Svg, data: &Spectra, content: &SpectraPanel, frame: Fram
             ..frame
         },
         x,
-        y: around_one(&ratios),
+        y: around_one(&ratios, false),
     };
     draw_panel(svg, &lower, content, &ratios, true);
     lower.x_labels(svg, Labels::Named(&content.name));
@@ -239,7 +242,15 @@ fn draw_panel(
         if with_one {
             panel.reference(svg, &[[panel.x.low, 1.0], [panel.x.high, 1.0]]);
         }
-        for (number, series) in series.iter().enumerate() {
+        let order = |number: &usize| match series[*number].look {
+            Look::Line => 0,
+            Look::Band => 1,
+            Look::Points => 2,
+        };
+        let mut numbers: Vec<usize> = (0..series.len()).collect();
+        numbers.sort_by_key(order);
+        for number in numbers {
+            let series = &series[number];
             let place = dotted.iter().position(|&own| own == number);
             let place = place.unwrap_or(0) as f64 - 0.5 * (dotted.len() as f64 - 1.0);
             series.draw(svg, panel, &content.edges, 0.3 * place);
@@ -248,19 +259,29 @@ fn draw_panel(
     panel.border(svg);
 }
 
-/// Room for most of the bars and bands; lines, which are for orientation, may leave.
-fn around_one(series: &[SpectraSeries]) -> Axis {
-    let mut distances: Vec<f64> = series
-        .iter()
-        .filter(|series| series.look != Look::Line)
-        .flat_map(|series| {
-            let bins = 0..series.values.len();
-            bins.map(|bin| (series.values[bin] - 1.0).abs() + series.error(bin))
-        })
-        .filter(|distance| distance.is_finite())
-        .collect();
-    distances.sort_by(f64::total_cmp);
-    let most = distances.get((distances.len() as f64 * SEEN) as usize);
-    let room = (1.3 * most.copied().unwrap_or(ROOM[1])).clamp(ROOM[0], ROOM[1]);
+/// Room for most of the bars and bands; lines, which are for orientation, find room too only `with_lines`.
+fn around_one(series: &[SpectraSeries], with_lines: bool) -> Axis {
+    let distances = |lines: bool| -> Vec<f64> {
+        let chosen = series
+            .iter()
+            .filter(|series| (series.look == Look::Line) == lines);
+        let mut distances: Vec<f64> = chosen
+            .flat_map(|series| {
+                let bins = 0..series.values.len();
+                bins.map(|bin| (series.values[bin] - 1.0).abs() + series.error(bin))
+            })
+            .filter(|distance| distance.is_finite())
+            .collect();
+        distances.sort_by(f64::total_cmp);
+        distances
+    };
+    let own = distances(false);
+    let most = own.get((own.len() as f64 * SEEN) as usize);
+    let lines = distances(true).last().copied().filter(|_| with_lines);
+    let most = most
+        .copied()
+        .unwrap_or(ROOM[1])
+        .max(0.85 * lines.unwrap_or(0.0));
+    let room = (1.3 * most).clamp(ROOM[0], ROOM[1]);
     Axis::new(1.0 - room, 1.0 + room)
 }

@@ -169,20 +169,28 @@ fn greatest(columns: &[Recovered], of: fn(&Recovered) -> f64) -> f64 {
     columns.iter().map(of).fold(0.0, f64::max)
 }
 
+/// χ² of all columns together.
+fn chi_square(columns: &[Recovered]) -> (f64, usize) {
+    let bins = columns.iter().map(|column| column.bins).sum();
+    (columns.iter().map(|column| column.chi_square).sum(), bins)
+}
+
 fn closure(columns: &[Recovered]) -> Finding {
     let missed = missed(columns, |_| NEGLIGIBLE);
     let rest = percent(greatest(columns, |column| column.rest));
+    let (square, bins) = chi_square(columns);
+    let figures = format!("χ² {square:.0} over {bins} bins, at most {rest} off");
     match missed.is_empty() {
         true => Finding {
             level: Level::Good,
             text: format!(
-                "Closure: simulation unfolded with itself comes back within errors (no bin of ten is off by more than {rest})."
+                "Closure: simulation unfolded with itself comes back within errors ({figures})."
             ),
         },
         false => Finding {
             level: Level::Caution,
             text: format!(
-                "Closure: simulation unfolded with itself does not come back: {}; more simulated events or a better surrogate would help.",
+                "Closure: simulation unfolded with itself does not come back: {} ({figures}); more simulated events or a better surrogate would help.",
                 missed.join(", ")
             ),
         },
@@ -197,11 +205,12 @@ fn stress(columns: &[Recovered]) -> Finding {
         percent(greatest_shift),
         percent(greatest(columns, |column| column.rest)),
     );
+    let (square, bins) = chi_square(columns);
     match missed.is_empty() {
         true => Finding {
             level: Level::Good,
             text: format!(
-                "Stress: of a known change of the simulation by up to {shift}, no more than {rest} is left after unfolding."
+                "Stress: a known change of the simulation by up to {shift} is found again within errors (χ² {square:.0} over {bins} bins, at most {rest} left)."
             ),
         },
         false => Finding {

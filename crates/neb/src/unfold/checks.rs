@@ -3,8 +3,8 @@
 //! Half of the simulation plays the data, the other half is weighted, with the surrogate, efficiency and number of iterations of
 //! the nominal fit. **Closure**: the pseudo-data are the simulation itself, so every weight should be 1. **Stress**: the pseudo-data
 //! are reweighted by a known function of x, 1 + ½ tanh z of the first column's standard score z, which the weights should
-//! find again. Each column of x is compared in ten bins of equal content, with the covariance of bootstrap replicas of
-//! the pseudo-data.
+//! find again. Each column of x is compared in ten bins of equal content; errors are those of bootstrap replicas of the pseudo-data and
+//! of the events that the expected spectrum is made of, which are others: both halves fluctuate.
 
 use serde::{Deserialize, Serialize};
 
@@ -195,7 +195,17 @@ fn recovered(
         .map(|weights| spectrum(weights).map(ratio))
         .collect::<Result<_>>()?;
     let ratios = all[0].clone();
-    let errors = Covariance::of_replicas(&all[1..])?.errors();
+    let expected = Histogram::of(x, &[column], Some(expected), &axes)?;
+    let squares = expected.inside_squares().into_iter();
+    let relative = squares
+        .zip(expected.inside())
+        .map(|(s, sum)| s.sqrt() / sum);
+    let replicas = Covariance::of_replicas(&all[1..])?.errors();
+    let errors: Vec<f64> = replicas
+        .iter()
+        .zip(relative)
+        .map(|(a, b)| a.hypot(b))
+        .collect();
     let pulls = ratios
         .iter()
         .zip(&errors)

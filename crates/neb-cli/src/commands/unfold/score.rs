@@ -62,7 +62,7 @@ pub(super) fn score(
     let x = input.x.view();
     let columns = spectra.iter().map(|(observable, binned)| {
         let (places, axes) = (&observable.places, &observable.axes);
-        let name = observable.columns(input).join(", ");
+        let name = observable.columns(input).join(" × ");
         let truth = Histogram::of(rows, places, weights.as_deref(), axes)?;
         if truth.positive_inside().is_err() {
             return Err(Failure::input(

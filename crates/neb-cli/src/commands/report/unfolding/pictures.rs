@@ -79,6 +79,18 @@ fn truth(material: &Material, number: usize) -> Option<&Densities> {
     Some(&score.columns[number].truth)
 }
 
+/// How far result and baseline are from the truth, where it is known.
+fn distance(material: &Material, number: usize) -> String {
+    let Some(score) = &material.score else {
+        return String::new();
+    };
+    let column = &score.columns[number];
+    let (own, floor) = (column.weighted.value, column.weighted.noise_floor);
+    let binned = column.ibu.map(|ibu| format!(", IBU {:.1}", ibu.value));
+    let binned = binned.unwrap_or_default();
+    format!("1000 Δ: unfolded {own:.1}{binned}, chance {floor:.1}")
+}
+
 fn one_by_one(material: &Material) -> Block {
     let panels = material.spectra.iter().enumerate();
     let panels = panels.filter(|(_, spectrum)| spectrum.axes.len() == 1);
@@ -98,7 +110,7 @@ fn one_by_one(material: &Material) -> Block {
         );
         SpectraPanel {
             name: spectrum.axes[0].name.clone(),
-            note: String::new(),
+            note: distance(material, number),
             edges: spectrum.axes[0].edges.clone(),
             series,
         }
@@ -122,7 +134,7 @@ fn one_by_one(material: &Material) -> Block {
     let below = match known {
         true => {
             "Below, each over the truth, whose band is its own statistical error: where the blue band leaves one by more than its \
-             width over several bins in a row, the result is biased."
+             width over several bins in a row, the result is biased. Δ is the triangular discriminator against the truth."
         }
         false => {
             "Below, each over the unfolded result, whose band is its error: how far the dotted line is from one is what the data \
@@ -134,7 +146,7 @@ fn one_by_one(material: &Material) -> Block {
         format!(
             "Every column of x, each spectrum as a density that integrates to one over the bins shown. Solid blue: {} simulated events weighted so that, seen \
              through the detector, they describe the data; {errors}. Green dots: iterative Bayesian unfolding of this column alone, 3 iterations, with statistical errors. Dotted: \
-             the simulation before. Black: the {} events of data as they are, at detector level. {below} Numbers of events, errors by source and covariances are in `spectra`.",
+             the simulation before. Plain line: the {} events of data as they are, at detector level. {below} Numbers of events, errors by source and covariances are in `spectra`.",
             grouped(summary.simulated),
             grouped(summary.data)
         ),
@@ -186,11 +198,17 @@ fn pair(material: &Material, number: usize, spectrum: &Spectrum) -> Option<Block
     }
     let truth = truth(material, number);
     match (truth, find(spectrum, "ibu")) {
-        (Some(truth), _) => shown.push(Map {
-            title: "unfolded against truth (%)".to_owned(),
-            scale: Scale::AroundZero(50.0),
-            values: against(&truth.values),
-        }),
+        (Some(truth), _) => {
+            let pull = |bin: usize| {
+                let error = errors[bin].hypot(truth.errors[bin]);
+                (unfolded.values[bin] - truth.values[bin]) / error
+            };
+            shown.push(Map {
+                title: "unfolded less truth, in errors".to_owned(),
+                scale: Scale::AroundZero(4.0),
+                values: (0..errors.len()).map(pull).collect(),
+            });
+        }
         (None, Some(ibu)) => shown.push(Map {
             title: "unfolded against binned, IBU (%)".to_owned(),
             scale: Scale::AroundZero(50.0),
@@ -201,10 +219,10 @@ fn pair(material: &Material, number: usize, spectrum: &Spectrum) -> Option<Block
     let names = [0, 1].map(|axis| spectrum.axes[axis].name.clone());
     let title = format!("{} and {} together", names[0], names[1]);
     let caption = format!(
-        "{title}: the unfolded density, its error, and how far it is from the simulation{}. Colours end at ± 50 % (errors at 100 %); grey cells are \
+        "{title}: the unfolded density, its error, and how far it is from the simulation{}. Colours end at ± 50 %, those of errors at 100 %; grey cells are \
          empty. The whole covariance, and binned unfolding of the pair, are in `spectra`.",
         match truth {
-            Some(_) => " and from the truth",
+            Some(_) => " and, in combined errors of both (colours end at 4), from the truth",
             None => " and from binned unfolding of the pair",
         }
     );
@@ -240,10 +258,18 @@ fn correlation(material: &Material) -> Block {
     let panels: Option<Vec<CorrelationPanel>> = single
         .map(|spectrum| {
             let covariance = total_covariance(find(spectrum, "unfolded")?)?;
+            let bins = spectrum.bins();
+            let mut values = neb_data::correlation(&covariance, bins);
+            for (place, value) in values.iter_mut().enumerate() {
+                let varies = |bin: usize| covariance[bin * bins + bin] > 0.0;
+                if !varies(place / bins) || !varies(place % bins) {
+                    *value = f64::NAN;
+                }
+            }
             Some(CorrelationPanel {
                 name: spectrum.axes[0].name.clone(),
                 edges: spectrum.axes[0].edges.clone(),
-                values: neb_data::correlation(&covariance, spectrum.bins()),
+                values,
             })
         })
         .collect();
@@ -265,7 +291,7 @@ fn correlation(material: &Material) -> Block {
         format!(
             "Correlations of the bins of each unfolded density, all sources of error together. Neighbours that cannot be told apart by the \
              detector go together (vermilion) or share a sum (blue); since a density integrates to one, its bins are on the whole \
-             anticorrelated. From {replicas} replicas, ± {chance:.2} is what chance gives two bins that have nothing to do with each other."
+             anticorrelated; grey bins are empty. From {replicas} replicas, ± {chance:.2} is what chance gives two bins that have nothing to do with each other."
         ),
     )
 }
@@ -352,7 +378,7 @@ fn recovered(material: &Material) -> Block {
         format!(
             "Tests whose answer is known, in ten bins of equal content for every column: half of the simulation plays the data, the other half is weighted. Closure (green): the \
              pseudo-data are the simulation itself, and every dot should be at one. Stress (blue): the pseudo-data are reweighted by 1 + ½ tanh of the standardised {first}, \
-             which moves the spectra by what the dotted line shows, and the dots should be back at one. Bars are one standard error, from 25 replicas of the pseudo-data. What is left \
+             which moves the spectra by what the dotted line shows, and the dots should be back at one. Bars are one standard error: of the pseudo-data, from 25 replicas, and of the events that are weighted. What is left \
              of the dotted line in the dots is what this detector and this simulation cannot tell."
         ),
     )
