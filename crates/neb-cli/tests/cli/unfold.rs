@@ -452,7 +452,7 @@ fn bad_input_is_refused_and_nothing_is_lost() {
     write(&folder, "data.npz", &[("y", &[90.0; 300])]);
     refused(
         "",
-        &["data.npz: observations outside the range of the pairs: `y1` 300 of 300"],
+        &["observations outside the range of the pairs: `y1` 300 of 300"],
     );
     write(
         &folder,
