@@ -200,7 +200,7 @@ pub(crate) fn unfold_and_write(
     let found = Found {
         bottom_line,
         trust: trust_checks(events, &unfolding.folding, names, refit, seed)?,
-        outside: input.outside_shares.clone(),
+        outside_shares: input.outside_shares.clone(),
     };
     let written = spectra.iter().map(|(observable, binned)| Written {
         name: binned.spectrum.name.clone(),

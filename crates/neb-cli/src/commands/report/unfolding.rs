@@ -148,7 +148,7 @@ impl Material {
                 .map(|column| (column.name.clone(), column.chi_square, column.bins))
                 .collect(),
             trust: Some(&found.trust),
-            outside: found.outside.clone(),
+            outside: found.outside_shares.clone(),
             effective: [summary.effective_weighted, summary.effective_data],
             negative: summary.negative_weights as f64 / summary.simulated as f64,
             replicas: summary.replicas,

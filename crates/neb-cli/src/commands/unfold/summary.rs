@@ -19,7 +19,7 @@ pub(crate) struct Found {
     pub(crate) bottom_line: BottomLine,
     pub(crate) trust: TrustChecks,
     /// Share of the data outside the range of the simulation, by the columns of y.
-    pub(crate) outside: Vec<(String, f64)>,
+    pub(crate) outside_shares: Vec<(String, f64)>,
 }
 
 /// A spectrum of the folder.
@@ -65,6 +65,8 @@ pub(crate) struct Summary {
     /// Whether refining the smooth source helped, by how much each held-out event gained, and the error of that.
     pub(crate) refined: bool,
     pub(crate) refinement: [Option<f64>; 2],
+    /// Data outside the range of the simulation, in words.
+    pub(crate) outside: Option<String>,
     #[serde(flatten)]
     pub(crate) found: Found,
     /// Replicas of data, simulation and training.
@@ -113,6 +115,7 @@ impl Summary {
                 finite(unfolding.smooth.gain.0),
                 finite(unfolding.smooth.gain.1),
             ],
+            outside: input.outside.clone(),
             found,
             replicas: [
                 args.replicas,

@@ -61,7 +61,7 @@ pub(super) fn trust(material: &Material) -> Table {
         ));
     }
     let outside: Vec<String> = found
-        .outside
+        .outside_shares
         .iter()
         .filter(|(_, share)| *share > 0.0)
         .map(|(name, share)| format!("{name} {:.3} %", 100.0 * share))
