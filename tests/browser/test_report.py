@@ -188,7 +188,7 @@ class ReportInABrowser(Page, unittest.TestCase):
 class UnfoldingInABrowser(Page, unittest.TestCase):
     commands = (
         f"unfold --pairs {COLLIDER}/simulation.npz --x gen --y sim --observations {COLLIDER}/nature.npz --observed-y sim"
-        f" --truth {COLLIDER}/nature.npz --truth-x gen --joint m=6:0:60,zg=5:0:0.5 --replicas 4 --epochs 2 --components 1"
+        f" --truth {COLLIDER}/nature.npz --truth-x gen --joint m=6:0:60,zg=5:0:0.5 --replicas 4 --epochs 4 --components 1 --iterations 2"
         " --smooth-epochs 1 --draws 3000 -o run",
     )
     figures = ("spectra", "joint-7", "correlations", "folded", "trust", "source")

@@ -90,7 +90,7 @@ fn headline(level: Level) -> &'static str {
         Level::Good | Level::Note => {
             "The unfolded result explains the data, and every check was passed."
         }
-        Level::Caution => "The result can be used; look at the points below before publishing it.",
+        Level::Caution => "Look at the points below before using or publishing this result.",
         Level::Problem => "Do not publish this result as it is: see the points below.",
     }
 }

@@ -178,12 +178,23 @@ fn extent(values: &[f32]) -> [f32; 2] {
     [low, high]
 }
 
-/// Bins of one width between two quantiles of the simulation.
+/// Bins of one width between two quantiles of the simulation. Whole numbers have equally many of them in every bin, and edges between them: else
+/// neighbours hold more and fewer of them in turn.
 fn default_bins(input: &Input, place: usize, count: usize) -> Result<Binning> {
     let mut sorted = column(input.x.view(), place);
     sorted.sort_unstable_by(f32::total_cmp);
     let at = |share: f64| f64::from(sorted[((sorted.len() - 1) as f64 * share) as usize]);
     let (low, high) = (at(DEFAULT_TAIL), at(1.0 - DEFAULT_TAIL));
+    if sorted.iter().all(|value| value.fract() == 0.0) {
+        let numbers = high - low + 1.0;
+        let width = (numbers / count as f64).ceil();
+        let bins = (numbers / width).ceil();
+        return Ok(Binning::uniform(
+            low - 0.5,
+            low - 0.5 + bins * width,
+            bins as usize,
+        )?);
+    }
     let high = if high > low { high } else { low + 1.0 };
     Ok(Binning::uniform(low, high, count)?)
 }
