@@ -438,7 +438,7 @@ fn bad_input_is_refused_and_nothing_is_lost() {
     refused("", &["pairs.npz", "20 weights for 1500 rows"]);
     restore();
     rewrite("pairs.npz", "reconstructed", &[0.0; 1500]);
-    refused("", &["pairs.npz", "0 events are marked as reconstructed"]);
+    refused("", &["pairs.npz", "no event is marked as reconstructed"]);
     restore();
 
     let y = read(&folder.path("background.npz"), "y").into_values();

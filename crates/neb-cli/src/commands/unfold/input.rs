@@ -10,7 +10,7 @@ use neb::{Matrix, Rows};
 use crate::args::{self, ConfigSource, SourceFlags, Stages, SurrogateKeys};
 use crate::commands::{Session, climbing};
 use crate::config::Config;
-use crate::failure;
+use crate::failure::{self, Failure};
 use crate::files::{self, Address, Group, PairsFile};
 
 /// Everything that was read.
@@ -81,6 +81,15 @@ impl Input {
             .collect();
         let matched = pairs.y.values.view().gather(&seen);
 
+        if matched.rows() == 0 {
+            return Err(Failure::input(
+                format!(
+                    "{}: no event is marked as reconstructed",
+                    args.pairs.display()
+                ),
+                "the mask is 1 where an event was reconstructed: check that it is the right column",
+            ));
+        }
         let simulated = pairs.with_rows(x.clone(), matched.clone());
         let ranges = climbing::ranges(matched.view());
         let outside = climbing::check_range(None, &data, &ranges)?;
