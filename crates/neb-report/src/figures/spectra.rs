@@ -66,7 +66,7 @@ pub enum Look {
 }
 
 const RATIO_HEIGHT: f64 = 84.0;
-const GAP: f64 = 8.0;
+const GAP: f64 = 14.0;
 /// Share of the bins whose bars must find room in a panel of ratios, and the least and most room.
 const SEEN: f64 = 0.85;
 const ROOM: [f64; 2] = [0.06, 0.95];

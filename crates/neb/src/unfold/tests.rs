@@ -167,7 +167,7 @@ fn a_gaussian_behind_an_efficiency_and_a_flat_background() {
         }),
     };
     // Particles on a grid, so that no noise but the data's is left.
-    let x: Vec<f32> = (0..31).map(|k| -3.0 + 0.2 * k as f32).collect();
+    let x: Vec<f32> = (0..61).map(|k| -3.0 + 0.1 * k as f32).collect();
     let points = column(x.clone());
     let simulation: Vec<f32> = x.iter().map(|x| (-0.5 * x * x).exp()).collect();
     let settings = ParticleSettings {
