@@ -65,7 +65,7 @@ pub fn trust_checks(
 ) -> Result<TrustChecks> {
     let rows = events.matched_rows();
     // Rows of even number play the data, those of odd number the simulation.
-    let is_even = |&at: &usize| rows[at] % 2 == 0;
+    let is_even = |&at: &usize| rows[at].is_multiple_of(2);
     let even: Vec<usize> = (0..rows.len()).filter(is_even).take(MOST).collect();
     let pseudo: Vec<u32> = even.iter().map(|&at| at as u32).collect();
     let pseudo_x = events
