@@ -85,6 +85,10 @@ impl<S: Source> Source for Bounded<S> {
 
 /// Reached through [`Source::density`], hence only where the inner source has a density.
 impl<S: Source> Density for Bounded<S> {
+    fn evaluations(&self) -> usize {
+        self.inner_density().evaluations()
+    }
+
     fn log_prob(&self, x: Rows, out: &mut [f32]) {
         let free = self.domain.to_free(x);
         self.inner_density().log_prob(free.view(), out);

@@ -92,6 +92,11 @@ pub trait Density: Source {
     /// `out[i]` = log q(x_i); −∞ outside the support.
     fn log_prob(&self, x: Rows, out: &mut [f32]);
 
+    /// Evaluations of a simpler density behind each of its own.
+    fn evaluations(&self) -> usize {
+        1
+    }
+
     /// Where the density is above zero, if that is a box with an edge at all: what samplers move in free coordinates of.
     fn support(&self) -> Option<Domain> {
         None

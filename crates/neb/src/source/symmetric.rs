@@ -172,6 +172,10 @@ impl<S: Source> Source for Symmetric<S> {
 
 /// Reached through [`Source::density`], hence only where the inner source has a density.
 impl<S: Source> Density for Symmetric<S> {
+    fn evaluations(&self) -> usize {
+        self.patterns() * self.inner_density().evaluations()
+    }
+
     fn log_prob(&self, x: Rows, out: &mut [f32]) {
         let patterns = self.patterns();
         for (block, out) in out.chunks_mut(ROWS_AT_A_TIME).enumerate() {
