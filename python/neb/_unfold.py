@@ -117,7 +117,7 @@ class Unfolding:
         return cls(
             folder=run,
             summary=json.loads((run / "summary.json").read_text()),
-            score=json.loads(score.read_text()) if score.exists() else None,
+            score=_figures_of(score) if score.exists() else None,
             x_names=source.x_names,
             weights=weights["weight"],
             ratio=weights["ratio"],
@@ -134,6 +134,11 @@ class Unfolding:
             f"Unfolding({known['data']} events of data, {known['produced']:.0f} produced, "
             f"{len(self.weights)} simulated, {known['iterations']} iterations; spectra of {', '.join(self.x_names)})"
         )
+
+
+def _figures_of(score: Path) -> dict[str, Any]:
+    """What was found, without where the truth was read from: it may have been an array."""
+    return {name: value for name, value in json.loads(score.read_text()).items() if name not in ("truth", "x")}
 
 
 def _plain(name: str) -> str:

@@ -200,10 +200,15 @@ def test_a_thousand_calls_leak_nothing(surrogate: neb.Surrogate, source: neb.Sou
                 surrogate.log_prob(y, x[:, :1])
 
     calls(100)
-    before = resident()
-    calls(1000)
-    # One lost array per round would be 2 MB or more.
-    assert resident() - before < 1 << 20
+    grown = []
+    # One lost array per round would be 2 MB or more every time; the allocator takes what it keeps only once.
+    for _ in range(4):
+        before = resident()
+        calls(1000)
+        grown.append(resident() - before)
+        if grown[-1] < 1 << 20:
+            return
+    pytest.fail(f"each thousand calls took more memory: {grown}")
 
 
 def test_a_call_costs_little(surrogate: neb.Surrogate) -> None:
