@@ -116,7 +116,7 @@ class Unfolding:
             replicas.setdefault(path.stem.rpartition("-")[0], []).append(_arrays_of(path)["weight"])
         return cls(
             folder=run,
-            summary=json.loads((run / "summary.json").read_text()),
+            summary=_figures_of(run / "summary.json"),
             score=_figures_of(score) if score.exists() else None,
             x_names=source.x_names,
             weights=weights["weight"],
@@ -136,9 +136,9 @@ class Unfolding:
         )
 
 
-def _figures_of(score: Path) -> dict[str, Any]:
-    """What was found, without where the truth was read from: it may have been an array."""
-    return {name: value for name, value in json.loads(score.read_text()).items() if name not in ("truth", "x")}
+def _figures_of(file: Path) -> dict[str, Any]:
+    """What was found, without the files it was found with: they may have been arrays."""
+    return {name: value for name, value in json.loads(file.read_text()).items() if name not in ("files", "truth", "x")}
 
 
 def _plain(name: str) -> str:
