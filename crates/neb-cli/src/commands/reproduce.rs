@@ -16,7 +16,6 @@ use std::path::Path;
 
 use anyhow::Result;
 use neb::simulator;
-use neb::source::Observations;
 use serde::Serialize;
 
 pub(crate) use self::plan::Table;
@@ -29,7 +28,7 @@ use self::plan::{Cell, Estimator, Row, Setup, cells};
 use self::table::{Block, blocks, markdown};
 use super::Session;
 use crate::args;
-use crate::embed::{FittedSource, Settings, SourceTask, Stage, fit_source, load_surrogate};
+use crate::embed::{FittedSource, load_surrogate};
 use crate::interrupt;
 
 /// The name of the collider sample among the problems.
@@ -250,18 +249,7 @@ impl Bench<'_> {
         let y = data.observed.view().slice(0..observations);
         let run = self.root.join(format!("few-{observations}"));
         let settings = format!("seed = {}\n", cell.seed);
-        if !run.exists() {
-            let task = SourceTask {
-                surrogate: &surrogate,
-                stage1: None,
-                x: data.x.values.view(),
-                observations: Observations { y, weights: None },
-                settings: &Settings::parse(&settings, "the plan", Stage::Source)?,
-                output: &run,
-                force: false,
-            };
-            fit_source(task, &mut watch)?;
-        }
+        cell::source(&run, &settings, &surrogate, &data, y, &mut watch)?;
         let source = FittedSource::load(&run)?;
         let folder = self.root.join("figures");
         std::fs::create_dir_all(&folder)?;

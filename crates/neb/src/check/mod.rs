@@ -28,7 +28,7 @@ pub(crate) use network::Committee;
 pub use network::Network;
 pub use sample::Sample;
 pub(crate) use sample::check_finite;
-pub use two_sample::{CompareOptions, Comparison, Separation, compare, compare_with};
+pub use two_sample::{CompareOptions, Comparison, Separation, compare, compare_with, separate};
 pub use wasserstein::SlicedWasserstein;
 
 use crate::{Noise, Purpose};

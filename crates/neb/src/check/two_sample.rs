@@ -124,7 +124,7 @@ pub fn compare_with<'a>(
     check(classifiers, a, b, options)?;
     let classifiers = classifiers
         .iter()
-        .map(|&classifier| separate(classifier, a, b, options))
+        .map(|&classifier| cross_validate(classifier, a, b, options))
         .collect::<Result<Vec<Separation>>>()?;
     let best = |part: fn(&Separation) -> Estimate| {
         let estimates = classifiers.iter().map(part);
@@ -150,6 +150,21 @@ pub fn compare_with<'a>(
         differs: best_auc.value > best_auc.null.high,
         classifiers,
     })
+}
+
+/// How well one classifier tells two samples apart, and nothing else of a comparison: no distances and their null.
+///
+/// # Errors
+/// Those of [`compare_with`].
+pub fn separate<'a>(
+    classifier: &dyn Classifier,
+    a: impl Into<Sample<'a>>,
+    b: impl Into<Sample<'a>>,
+    options: &CompareOptions,
+) -> Result<Separation> {
+    let (a, b) = (a.into(), b.into());
+    check(&[classifier], a, b, options)?;
+    cross_validate(classifier, a, b, options)
 }
 
 fn check(
@@ -276,8 +291,8 @@ fn balance(weights: &mut [f32], second: &[bool]) {
     }
 }
 
-/// Cross-validates one classifier.
-fn separate(
+/// Scores one classifier on rows it has not seen.
+fn cross_validate(
     classifier: &dyn Classifier,
     a: Sample,
     b: Sample,

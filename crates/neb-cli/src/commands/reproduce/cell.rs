@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Result;
-use neb::check::{CompareOptions, Network, compare, compare_with};
+use neb::check::{BoostedTrees, Classifier, CompareOptions, Estimate, Network, separate};
 use neb::posterior::{Budget, Method, PosteriorOptions, Tracker};
 use neb::source::Observations;
 use neb::source::ladder::LadderWatch;
@@ -141,6 +141,30 @@ pub(super) fn surrogate(
     Ok(())
 }
 
+/// Fits a source to observations, with settings given as a configuration file, unless its folder is there.
+pub(super) fn source(
+    run: &Path,
+    settings: &str,
+    surrogate: &Surrogate,
+    data: &Data,
+    y: Rows,
+    watch: &mut LadderWatch,
+) -> Result<()> {
+    if run.exists() {
+        return Ok(());
+    }
+    let task = SourceTask {
+        surrogate,
+        stage1: None,
+        x: data.x.values.view(),
+        observations: Observations { y, weights: None },
+        settings: &Settings::parse(settings, "the plan", Stage::Source)?,
+        output: run,
+        force: false,
+    };
+    Ok(fit_source(task, watch)?)
+}
+
 /// Fits the source of a cell, if that was not done, judges it, and writes what was found.
 pub(super) fn measure(
     place: &Place,
@@ -152,23 +176,7 @@ pub(super) fn measure(
     let surrogate = load_surrogate(&place.surrogate())?;
     let text = setup.source_settings(cell);
     let run = place.run();
-    if !run.exists() {
-        fit_source(
-            SourceTask {
-                surrogate: &surrogate,
-                stage1: None,
-                x: data.x.values.view(),
-                observations: Observations {
-                    y: data.observed.view(),
-                    weights: None,
-                },
-                settings: &Settings::parse(&text, "the plan", Stage::Source)?,
-                output: &run,
-                force: false,
-            },
-            watch,
-        )?;
-    }
+    source(&run, &text, &surrogate, data, data.observed.view(), watch)?;
     let started = Instant::now();
     let fitted = FittedSource::load(&run)?;
     let drawn = fitted.sample(data.true_x.rows(), cell.seed);
@@ -222,13 +230,20 @@ fn judge(drawn: Rows, truth: Rows, seed: u64) -> Result<Judged> {
         seed,
         ..CompareOptions::default()
     };
-    let ours = compare(drawn, truth, &options)?.auc;
     let quarters = CompareOptions {
         folds: 4,
-        ..options
+        ..options.clone()
     };
-    let network = Network::of_the_authors(truth.cols());
-    let authors = compare_with(&[&network], drawn, truth, &quarters)?.auc;
+    let auc = |classifier: &dyn Classifier, options| -> Result<Estimate> {
+        Ok(separate(classifier, drawn, truth, options)?.auc)
+    };
+    let network = auc(&Network::default(), &options)?;
+    let trees = auc(&BoostedTrees::default(), &options)?;
+    let ours = match trees.value > network.value {
+        true => trees,
+        false => network,
+    };
+    let authors = auc(&Network::of_the_authors(truth.cols()), &quarters)?;
     Ok(Judged {
         ours: ours.value,
         error: ours.standard_error,

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use neb::Matrix;
-use neb::check::{BoostedTrees, CompareOptions, Estimate, Sample, compare_with};
+use neb::check::{BoostedTrees, CompareOptions, Estimate, Sample, separate};
 use neb_report::{Column, Histogram};
 use serde::{Deserialize, Serialize};
 
@@ -126,5 +126,5 @@ pub(super) fn separation(a: Sample, b: Sample, seed: u64) -> Result<Estimate> {
         ..CompareOptions::default()
     };
     let trees = BoostedTrees::default();
-    Ok(compare_with(&[&trees], first(a), first(b), &options)?.auc)
+    Ok(separate(&trees, first(a), first(b), &options)?.auc)
 }

@@ -26,7 +26,7 @@ fn normal(seed: u64, rows: usize, cols: usize, mean: f32, deviation: f32) -> Mat
 /// The boosted trees alone, without the distances.
 fn trees(a: &Matrix, b: &Matrix) -> Separation {
     let options = CompareOptions::default();
-    let (a, b) = (a.view().into(), b.view().into());
+    let (a, b) = (a.view(), b.view());
     separate(&BoostedTrees::default(), a, b, &options).unwrap()
 }
 
@@ -201,7 +201,7 @@ fn null_band_allows_for_cross_validation() {
         .filter(|&repetition| {
             let a = normal(1000 + 2 * repetition, 100, 3, 0.0, 1.0);
             let b = normal(1001 + 2 * repetition, 100, 3, 0.0, 1.0);
-            let (a, b) = (a.view().into(), b.view().into());
+            let (a, b) = (a.view(), b.view());
             let auc = separate(&BoostedTrees::default(), a, b, &options)
                 .unwrap()
                 .auc;
