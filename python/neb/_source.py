@@ -15,9 +15,10 @@ import numpy as np
 
 from . import _arrays, _neb
 from ._arrays import Array
-from ._errors import NebValueError, not_fitted, warn
+from ._errors import NebValueError, warn
+from ._model import Model, call, chosen, keys
 from ._progress import Callback, Watch
-from ._surrogate import Surrogate, call, chosen, keys
+from ._surrogate import Surrogate
 
 Edges = tuple[float, float]
 
@@ -36,7 +37,7 @@ def _domain(given: str | Mapping[str, Edges] | Sequence[Edges] | None) -> str | 
     return ",".join(f"{name}={float(low)}:{float(high)}" for name, (low, high) in edges)
 
 
-class Source:
+class Source(Model[_neb.Source]):
     """The distribution q(x) behind the observations.
 
     Settings have the names and defaults of `neb source`; those that are not given are the preset's, and one that the kind does
@@ -66,6 +67,8 @@ class Source:
     >>> neb.Source("spline", k=256, domain={"x1": (0, 1)})
     Source('spline', k=256, domain='x1=0.0:1.0'), not fitted
     """
+
+    _stage = "source"
 
     def __init__(
         self,
@@ -130,7 +133,7 @@ class Source:
         # The preset has its own kind; naming it would be a choice.
         of_kind = {} if kind == "auto" else {"source": kind}
         self._settings = json.dumps({"seed": seed, "preset": preset, "source": of_kind | named})
-        _neb.settings(self._settings, "source")
+        _neb.settings(self._settings, self._stage)
         self._inner: _neb.Source | None = None
         self._files: dict[str, bytes] = {}
         self._y_names: list[str] = []
@@ -227,22 +230,6 @@ class Source:
         source._kind = winner if winner else "file"
         return source
 
-    def fitted(self) -> _neb.Source:
-        """The extension's object; refuses where there is none yet."""
-        if self._inner is None:
-            raise not_fitted("source")
-        return self._inner
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether it can be used."""
-        return self._inner is not None
-
-    @property
-    def x_names(self) -> list[str]:
-        """Names of the columns of x."""
-        return self.fitted().x_names
-
     @property
     def has_density(self) -> bool:
         """Whether `log_prob` works."""
@@ -280,11 +267,6 @@ class Source:
             return arrays["x"], arrays["weight"]
 
     @property
-    def settings(self) -> str:
-        """Every setting with its origin, as `neb config` prints them."""
-        return _neb.settings(self._settings, "source")
-
-    @property
     def observations(self) -> Array | None:
         """What it was fitted to; None where it was loaded."""
         return self._y
@@ -313,15 +295,6 @@ class Source:
         self.__dict__.update(state)
         if state["_inner"] is not None:
             self._inner = _neb.Source.from_state(*state["_inner"])
-
-    def __copy__(self) -> Source:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Source:
-        # What is shared is never changed: a fit replaces it.
-        return self.__copy__()
 
 
 def _number(name: str, cell: str) -> int | float | None:

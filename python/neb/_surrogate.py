@@ -9,27 +9,12 @@ from typing import Any
 
 from . import _arrays, _neb
 from ._arrays import Array
-from ._errors import not_fitted, warn
+from ._errors import warn
+from ._model import Model, call, chosen, keys
 from ._progress import Callback, Watch
 
 
-def keys(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings that were given, by the names they have in a configuration file."""
-    return {name.replace("_", "-"): value for name, value in settings.items() if value is not None}
-
-
-def chosen(preset: str, seed: int) -> dict[str, Any]:
-    """Those of both that are not the default, for a repr."""
-    return ({} if preset == "fast" else {"preset": preset}) | ({} if seed == 1 else {"seed": seed})
-
-
-def call(kind: str, settings: dict[str, Any]) -> str:
-    """Kind and settings as they would be typed."""
-    given = [f"{name.replace('-', '_')}={value!r}" for name, value in settings.items() if value is not None]
-    return ", ".join([repr(kind), *given])
-
-
-class Surrogate:
+class Surrogate(Model[_neb.Surrogate]):
     """The density q(y|x), learned from simulated pairs.
 
     Settings have the names and defaults of `neb surrogate`; those that are not given are the preset's.
@@ -61,6 +46,8 @@ class Surrogate:
     >>> surrogate.fit(x, y).log_prob(y, x).shape
     (500,)
     """
+
+    _stage = "surrogate"
 
     def __init__(
         self,
@@ -109,7 +96,7 @@ class Surrogate:
         named = {} if kind == "auto" else {"kind": kind}
         columns = {column: {"transform": words} for column, words in (transform or {}).items()}
         self._settings = json.dumps({"seed": seed, "preset": preset, "surrogate": named | training, "column": columns})
-        _neb.settings(self._settings, "surrogate")
+        _neb.settings(self._settings, self._stage)
         self._inner: _neb.Surrogate | None = None
         self._x: Array | None = None
 
@@ -185,22 +172,6 @@ class Surrogate:
         loaded._inner, loaded._x = inner, x
         return loaded
 
-    def fitted(self) -> _neb.Surrogate:
-        """The extension's object; refuses where there is none yet."""
-        if self._inner is None:
-            raise not_fitted("surrogate")
-        return self._inner
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether it can be used."""
-        return self._inner is not None
-
-    @property
-    def x_names(self) -> list[str]:
-        """Names of the columns of x."""
-        return self.fitted().x_names
-
     @property
     def y_names(self) -> list[str]:
         """Names of the columns of y."""
@@ -216,11 +187,6 @@ class Surrogate:
         """What was tried, with every epoch, and which won; None where it was loaded from a file."""
         text = self.fitted().report
         return None if text is None else json.loads(text)
-
-    @property
-    def settings(self) -> str:
-        """Every setting with its origin, as `neb config` prints them."""
-        return _neb.settings(self._settings, "surrogate")
 
     def __repr__(self) -> str:
         start = f"Surrogate({call(self._kind, self._shown)})"
@@ -238,15 +204,6 @@ class Surrogate:
         self.__dict__.update(state)
         if state["_inner"] is not None:
             self._inner = _neb.Surrogate.from_state(*state["_inner"])
-
-    def __copy__(self) -> Surrogate:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Surrogate:
-        # What is shared is never changed: a fit replaces it.
-        return self.__copy__()
 
 
 def log_marginal(y: Any, x: Any, surrogate: Surrogate) -> tuple[float, Array]:
