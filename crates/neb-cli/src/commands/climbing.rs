@@ -26,8 +26,8 @@ pub(super) fn ranges(rows: Rows) -> Vec<[f32; 2]> {
     ranges
 }
 
-/// A warning where observations lie outside the range of the pairs' y, column by column; an error where most of a column
-/// does.
+/// A warning where observations lie outside the range of the pairs' y, column by column; an error, which names their file,
+/// where most of a column does.
 pub(crate) fn check_range(
     path: Option<&Path>,
     y: &Group,
@@ -49,15 +49,14 @@ pub(crate) fn check_range(
             ));
         }
     }
-    let file = path.map(|path| format!("{}: ", path.display()));
     let found = format!(
-        "{}observations outside the range of the pairs: {}",
-        file.unwrap_or_default(),
+        "observations outside the range of the pairs: {}",
         columns.join(", ")
     );
     if most > MOST_OUTSIDE {
+        let file = path.map(|path| format!("{}: ", path.display()));
         return Err(Failure::input(
-            found,
+            file.unwrap_or_default() + &found,
             "simulate pairs that cover the observations, or check units and the order of the columns",
         ));
     }

@@ -5,8 +5,8 @@ use crate::{Matrix, Noise, Purpose};
 
 /// Samples in a chunk.
 pub(super) const CHUNK: usize = 4096;
-/// Observations that are evaluated with a chunk at once.
-pub(super) const BLOCK: usize = 64;
+/// Observations that are evaluated with a chunk at once: so many that what the surrogate computes from x alone costs little.
+pub(super) const BLOCK: usize = 512;
 /// Address of the bank's noise, apart from that of other draws of the source with the same seed.
 const STEP: u64 = 2 << 32;
 

@@ -4,11 +4,12 @@
 //!    samples, without and with shifts of the mean: shifts, too, must earn their place;
 //! 2. a spline flow fitted to draws of the best of them, then refined with L_K under a Kullback-Leibler pull towards where
 //!    it started;
-//! 3. particles: weights on the pairs' own x_j by expectation-maximisation, then a spline flow fitted to them and refined alike.
+//! 3. particles: weights on the pairs' own x_j by expectation-maximisation, then a spline flow fitted to them and refined alike;
+//! 4. where a flow is best so far, the same with particles drawn from it.
 //!
 //! Each is judged by the log-marginal likelihood of the same held-out observations. A more flexible source replaces a simpler
-//! one only if it is better by more than two standard errors, paired over the observations; a refined flow replaces the one it
-//! began as if it is better at all.
+//! one only if it is better by more than two standard errors, paired over the observations; a flow replaces another if it is
+//! better at all.
 //!
 //! With checkpoints every training has a file of its own, and a ladder that was stopped is climbed again: finished trainings
 //! are read back, the one under way goes on, everything between them is computed anew, to the same bits.
@@ -17,6 +18,8 @@ mod affine;
 mod climber;
 mod flow;
 mod report;
+#[cfg(test)]
+mod tests;
 
 use std::ops::ControlFlow;
 
@@ -89,7 +92,7 @@ impl Default for LadderConfig {
                 hidden: vec![64, 64],
                 bins: 8,
                 bound: 4.0,
-                train: training(25, 256, 3e-3, 0.1),
+                train: training(80, 256, 3e-3, 0.1),
             },
             symmetric: Vec::new(),
             domain: None,
@@ -167,5 +170,8 @@ pub fn climb(
     climber.affine_rungs()?;
     climber.flow_on_best("spline on affine")?;
     let particles = climber.particles()?;
+    if climber.best_is_flow() {
+        climber.particles_of_flow()?;
+    }
     climber.finish(particles)
 }

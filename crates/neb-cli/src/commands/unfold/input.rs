@@ -92,7 +92,7 @@ impl Input {
         }
         let simulated = pairs.with_rows(x.clone(), matched.clone());
         let ranges = climbing::ranges(matched.view());
-        let outside = climbing::check_range(None, &data, &ranges)?;
+        let outside = climbing::check_range(Some(&args.observations), &data, &ranges)?;
         let outside_shares = climbing::shares_outside(&data, &data_weights, &ranges);
         let (x_transforms, y_transforms) = transforms(args, &simulated, &data, session)?;
         let (x_names, y_names) = (simulated.x.names, simulated.y.names);

@@ -63,6 +63,7 @@ impl Climber<'_, '_> {
         Ok(Candidate {
             name: name.to_owned(),
             source: model,
+            is_flow: false,
             started,
             history,
         })
@@ -125,6 +126,7 @@ impl Climber<'_, '_> {
         Ok(Candidate {
             name,
             source: model.scales_only(false),
+            is_flow: false,
             started,
             history,
         })

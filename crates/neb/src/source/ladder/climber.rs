@@ -39,14 +39,22 @@ pub(super) struct Climber<'a, 'w> {
     trainings: usize,
     rungs: Vec<Rung>,
     winner: usize,
-    /// The best source so far and its held-out log-marginals.
-    best: Option<(Model, Vec<f64>)>,
+    best: Option<Best>,
+}
+
+/// The best source so far.
+struct Best {
+    source: Model,
+    is_flow: bool,
+    /// Its held-out log-marginals.
+    values: Vec<f64>,
 }
 
 /// A rung after training, before it is judged.
 pub(super) struct Candidate {
     pub(super) name: String,
     pub(super) source: Model,
+    pub(super) is_flow: bool,
     pub(super) started: Instant,
     pub(super) history: Vec<Epoch>,
 }
@@ -142,8 +150,13 @@ impl<'a, 'w> Climber<'a, 'w> {
 
     /// The best source so far.
     pub(super) fn best(&self) -> Result<&Model> {
-        let best = self.best.as_ref().map(|(source, _)| source);
+        let best = self.best.as_ref().map(|best| &best.source);
         best.ok_or_else(no_rung)
+    }
+
+    /// Whether the best source so far is a flow.
+    pub(super) fn best_is_flow(&self) -> bool {
+        self.best.as_ref().is_some_and(|best| best.is_flow)
     }
 
     /// Where the next training saves its state.
@@ -202,7 +215,7 @@ impl<'a, 'w> Climber<'a, 'w> {
         let values = corrected_log_marginal_values(&*self.view.likelihood, held.view(), x.view())?;
         let (gain, standard_error) = match &self.best {
             None => (f64::NAN, f64::NAN),
-            Some((_, before)) => paired(&values, before, weights.as_deref()),
+            Some(before) => paired(&values, &before.values, weights.as_deref()),
         };
         let kept = self.best.is_none() || gain > needed * standard_error;
         let last = candidate.history.last();
@@ -219,7 +232,11 @@ impl<'a, 'w> Climber<'a, 'w> {
         });
         if kept {
             self.winner = self.rungs.len() - 1;
-            self.best = Some((candidate.source, values));
+            self.best = Some(Best {
+                source: candidate.source,
+                is_flow: candidate.is_flow,
+                values,
+            });
         }
         Ok(kept)
     }
@@ -231,7 +248,7 @@ impl<'a, 'w> Climber<'a, 'w> {
             winner: self.winner,
             width: self.view.width,
         };
-        let source = self.best.map(|(source, _)| source).ok_or_else(no_rung)?;
+        let source = self.best.map(|best| best.source).ok_or_else(no_rung)?;
         Ok(LadderOutcome {
             source,
             particles,

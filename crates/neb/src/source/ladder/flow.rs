@@ -9,7 +9,7 @@ use super::super::particles::{ParticleSettings, ParticleWeights, fit_particles};
 use super::super::pull::Pull;
 use super::climber::{Candidate, Climber, Training, column_names};
 use crate::train::Progress;
-use crate::{Error, Matrix, Noise, Purpose, Result};
+use crate::{Error, Matrix, Noise, Purpose, Result, Rows};
 
 /// Refinement is at least so many steps, however few the observations.
 const FEWEST_REFINE_STEPS: usize = 200;
@@ -30,6 +30,25 @@ impl Climber<'_, '_> {
         for &row in self.inside.iter().filter(|&&row| (row as usize) < first) {
             initial[row as usize] = 1.0;
         }
+        self.flow_on_particles(points, &initial, "particles")
+    }
+
+    /// The same with particles that a flow has put where the observations want them: where the source is narrow, few of the
+    /// pairs' own have any weight.
+    pub(super) fn particles_of_flow(&mut self) -> Result<()> {
+        let noise = Noise::new(self.options.seed, Purpose::SourceSample, 3);
+        let points = self.best()?.sample(self.config.particles, noise);
+        let initial = vec![1.0; points.rows()];
+        self.flow_on_particles(points.view(), &initial, "particles of the flow")?;
+        Ok(())
+    }
+
+    fn flow_on_particles(
+        &mut self,
+        points: Rows,
+        initial: &[f32],
+        name: &str,
+    ) -> Result<ParticleWeights> {
         let own = self.width_for(points, self.config.refine_effective_samples);
         let width = if own.narrower_than(self.view.width) {
             self.view.width
@@ -50,13 +69,13 @@ impl Climber<'_, '_> {
             y.view(),
             weights.as_deref(),
             points,
-            Some(&initial),
+            Some(initial),
             &settings,
-            &mut |progress| watch("particles", progress),
+            &mut |progress| watch(name, progress),
         )?;
         let noise = Noise::new(self.options.seed, Purpose::SourceSample, 2);
         let draws = points.gather(&fitted.resample(points.rows(), noise));
-        self.flow_from(draws, "spline on particles")?;
+        self.flow_from(draws, &format!("spline on {name}"))?;
         Ok(fitted)
     }
 
@@ -87,15 +106,14 @@ impl Climber<'_, '_> {
             &mut |progress: &Progress| watch(name, progress),
         )?;
         let reference = source.clone();
-        let kept = self.judge(
-            Candidate {
-                name: name.to_owned(),
-                source: source.clone(),
-                started,
-                history: Vec::new(),
-            },
-            2.0,
-        )?;
+        let candidate = Candidate {
+            name: name.to_owned(),
+            source: source.clone(),
+            is_flow: true,
+            started,
+            history: Vec::new(),
+        };
+        self.judge_flow(candidate)?;
         let started = Instant::now();
         let name = format!("{name}, refined");
         let batches = self.train_rows.len() / self.config.batch.min(self.train_rows.len());
@@ -118,16 +136,19 @@ impl Climber<'_, '_> {
         let wanted = self.config.refine_effective_samples;
         let view = self.wide_enough(&source, plan.k, wanted);
         let history = self.train(&mut source, &name, &view, plan)?;
-        self.judge(
-            Candidate {
-                name,
-                source,
-                started,
-                history,
-            },
-            // No more flexible than what it began as.
-            if kept { 0.0 } else { 2.0 },
-        )?;
+        self.judge_flow(Candidate {
+            name,
+            source,
+            is_flow: true,
+            started,
+            history,
+        })
+    }
+
+    /// A flow is more flexible than an affine source, but no more than another flow.
+    fn judge_flow(&mut self, candidate: Candidate) -> Result<()> {
+        let needed = if self.best_is_flow() { 0.0 } else { 2.0 };
+        self.judge(candidate, needed)?;
         Ok(())
     }
 }
