@@ -12,6 +12,8 @@ use super::{
 const LEFT_OVER: f64 = 0.25;
 /// Deviations, as ratios, below which a closure or stress test is as good as anyone needs.
 const NEGLIGIBLE: f64 = 0.02;
+/// Deviation, as a ratio, from which a result that does not close is not one to publish.
+const LARGE: f64 = 0.25;
 /// Fewest data replicas behind errors that can be trusted to a fifth or so: an error from R of them is uncertain by 1/√(2(R − 1)).
 const FEWEST_REPLICAS: u64 = 15;
 /// Part of the simulation that is negative weight, from which it deserves a remark.
@@ -188,7 +190,10 @@ fn closure(columns: &[Recovered]) -> Finding {
             ),
         },
         false => Finding {
-            level: Level::Caution,
+            level: match greatest(columns, |column| column.rest) > LARGE {
+                true => Level::Problem,
+                false => Level::Caution,
+            },
             text: format!(
                 "Closure: simulation unfolded with itself does not come back: {} ({figures}); more simulated events or a better surrogate would help.",
                 missed.join(", ")

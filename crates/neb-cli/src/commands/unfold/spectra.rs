@@ -159,7 +159,7 @@ impl Material<'_> {
         }
         let columns = observable.columns(input);
         let spectrum = |suffix: &str, what: &str, series: Vec<Series>| Spectrum {
-            name: format!("{}{suffix}", file_name(&columns)),
+            name: format!("{}{suffix}", file_name(&columns, places)),
             description: format!("Unfolded spectrum of {}, {what}.", columns.join(" and ")),
             axes: columns.iter().zip(axes).map(axis).collect(),
             series,
@@ -190,9 +190,33 @@ fn axis((name, bins): (&String, &neb::unfold::Binning)) -> SpectrumAxis {
     }
 }
 
-/// Names of columns as one that files can have.
-pub(super) fn file_name(columns: &[String]) -> String {
+/// Names of columns as one that files can have; a name that cannot stay as it is has the column's number too, lest two of them
+/// become the same.
+fn file_name(columns: &[String], places: &[usize]) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let each = columns.iter().map(|name| name.chars().map(plain).collect());
+    let each = columns.iter().zip(places).map(|(name, place)| {
+        let own: String = name.chars().map(plain).collect();
+        match own == *name {
+            true => own,
+            false => format!("{own}_{}", place + 1),
+        }
+    });
     each.collect::<Vec<String>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_stay_apart() {
+        let columns = ["a.b", "a_b", "p T"].map(String::from);
+        let name = |places: &[usize]| {
+            let own: Vec<String> = places.iter().map(|&place| columns[place].clone()).collect();
+            file_name(&own, places)
+        };
+        assert_eq!(name(&[0]), "a_b_1");
+        assert_eq!(name(&[1]), "a_b");
+        assert_eq!(name(&[1, 2]), "a_b-p_T_3");
+    }
 }

@@ -112,6 +112,8 @@ fn every_worry_is_raised() {
         caution,
         "does not come back: m by up to 15.0 %",
     );
+    open.closure = recovered(90.0, 0.0, 0.3);
+    worry(&open, &|_| (), problem, "m by up to 30.0 %");
     let mut stressed = checks();
     stressed.stress = recovered(60.0, 0.4, 0.3);
     worry(&stressed, &|_| (), caution, "is not found again: m");
