@@ -317,16 +317,27 @@ fn settings(args: &args::Unfold, seed: u64, pairs: usize) -> UnfoldConfig {
         smooth: SmoothConfig {
             flow: FlowFit {
                 layers: 6,
-                hidden: vec![64, 64],
-                bins: 12,
+                hidden: vec![128, 128],
+                bins: 6,
                 bound: 5.0,
-                train: training(args.smooth_epochs, 3e-3),
+                train: decayed(training(args.smooth_epochs, 3e-3)),
             },
             refine_k: 2048,
             refine_epochs: 2,
             refine_rate: 3e-4,
             pull: 0.1,
         },
+    }
+}
+
+/// The same training with weights drawn towards zero: a flow on tens of thousands of weighted events learns their noise otherwise.
+fn decayed(training: TrainConfig) -> TrainConfig {
+    TrainConfig {
+        adam: AdamConfig {
+            weight_decay: 1e-4,
+            ..training.adam
+        },
+        ..training
     }
 }
 
