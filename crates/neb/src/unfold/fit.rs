@@ -5,7 +5,7 @@
 //!    a ratio to the simulation's, stopped where held-out data are explained best.
 //! 3. A spline flow fitted to the weighted simulation, then refined on the data with L_K; background enters as the
 //!    probability of each event to be signal, efficiency through the likelihood's acceptance. The refinement is kept where
-//!    held-out data are explained better.
+//!    held-out data are explained better by two standard errors.
 //!
 //! Everything is in the models' units; only y of the data and what the simulation holds are used.
 

@@ -41,6 +41,8 @@ pub struct Smooth {
 
 /// Share of the data held out to judge the refinement.
 const HELD_OUT: f64 = 0.1;
+/// Standard errors by which held-out data must be explained better: the refinement also moves what the detector hides.
+const NEEDED: f64 = 2.0;
 /// Samples behind that judgement.
 const JUDGE_K: usize = 16_384;
 
@@ -143,7 +145,7 @@ pub(super) fn fit_smooth(
     };
     let held_weights: Vec<f32> = held_rows.iter().map(|&row| signal[row as usize]).collect();
     let gain = paired_gain(&judge(&source)?, &judge(&plain.source)?, &held_weights);
-    Ok(match gain.0 > 0.0 {
+    Ok(match gain.0 > NEEDED * gain.1 {
         true => Smooth {
             source,
             refined: true,
