@@ -111,18 +111,20 @@ class Unfolding:
             raise NebValueError(f"{run}: is no unfolding", "give the folder that `neb unfold` or neb.unfold wrote")
         weights, score = _arrays_of(run / "weights.npz"), run / "score.json"
         source = Source.load(run / "source.safetensors")
+        summary = _figures_of(run / "summary.json")
+        files = {tuple(written["columns"]): written["name"] for written in summary["spectra"]}
         replicas: dict[str, list[Array]] = {}
         for path in sorted((run / "replicas").glob("*.npz")):
             replicas.setdefault(path.stem.rpartition("-")[0], []).append(_arrays_of(path)["weight"])
         return cls(
             folder=run,
-            summary=_figures_of(run / "summary.json"),
+            summary=summary,
             score=_figures_of(score) if score.exists() else None,
             x_names=source.x_names,
             weights=weights["weight"],
             ratio=weights["ratio"],
             samples=_arrays_of(run / "samples.npz")["x"],
-            spectra={name: Spectrum._read(name, run / "spectra" / f"{_plain(name)}.npz") for name in source.x_names},
+            spectra={name: Spectrum._read(name, run / "spectra" / f"{files[name,]}.npz") for name in source.x_names},
             replicas={what: np.stack(rows) for what, rows in replicas.items()},
             source=source,
             surrogate=Surrogate.load(run / "surrogate.safetensors"),
@@ -139,11 +141,6 @@ class Unfolding:
 def _figures_of(file: Path) -> dict[str, Any]:
     """What was found, without the files it was found with: they may have been arrays."""
     return {name: value for name, value in json.loads(file.read_text()).items() if name not in ("files", "truth", "x")}
-
-
-def _plain(name: str) -> str:
-    """The name of a column as that of a file."""
-    return re.sub("[^A-Za-z0-9]", "_", name)
 
 
 def _arrays_of(path: Path) -> dict[str, npt.NDArray[Any]]:

@@ -281,13 +281,15 @@ fn check_target(args: &args::Unfold, words: &[String], force: bool) -> Result<()
 }
 
 fn settings(args: &args::Unfold, seed: u64, pairs: usize) -> UnfoldConfig {
-    let training = |epochs, rate| TrainConfig {
+    // Without weight decay tens of thousands of events are few enough to learn their noise.
+    let training = |epochs, rate, weight_decay| TrainConfig {
         epochs,
         batch: 256.min(pairs / 4).max(1),
         rate,
         schedule: Schedule::Cosine { warm_up: 0.02 },
         adam: AdamConfig {
             clip_norm: 5.0,
+            weight_decay,
             ..AdamConfig::default()
         },
         held_out: 0.1,
@@ -303,7 +305,7 @@ fn settings(args: &args::Unfold, seed: u64, pairs: usize) -> UnfoldConfig {
         surrogate: SurrogateConfig {
             candidates: vec![CandidateConfig {
                 model: ModelConfig::mixture(args.components),
-                train: training(args.epochs, 2e-3),
+                train: training(args.epochs, 2e-3, 2e-3),
             }],
         },
         particles: match args.iterations {
@@ -320,24 +322,13 @@ fn settings(args: &args::Unfold, seed: u64, pairs: usize) -> UnfoldConfig {
                 hidden: vec![128, 128],
                 bins: 6,
                 bound: 5.0,
-                train: decayed(training(args.smooth_epochs, 3e-3)),
+                train: training(args.smooth_epochs, 3e-3, 1e-4),
             },
             refine_k: 2048,
             refine_epochs: 2,
             refine_rate: 3e-4,
             pull: 0.1,
         },
-    }
-}
-
-/// The same training with weights drawn towards zero: a flow on tens of thousands of weighted events learns their noise otherwise.
-fn decayed(training: TrainConfig) -> TrainConfig {
-    TrainConfig {
-        adam: AdamConfig {
-            weight_decay: 1e-4,
-            ..training.adam
-        },
-        ..training
     }
 }
 
