@@ -178,6 +178,7 @@ fn chi_square(columns: &[Recovered]) -> (f64, usize) {
 }
 
 fn closure(columns: &[Recovered]) -> Finding {
+    let far_off = missed(columns, |_| LARGE);
     let missed = missed(columns, |_| NEGLIGIBLE);
     let rest = percent(greatest(columns, |column| column.rest));
     let (square, bins) = chi_square(columns);
@@ -190,9 +191,9 @@ fn closure(columns: &[Recovered]) -> Finding {
             ),
         },
         false => Finding {
-            level: match greatest(columns, |column| column.rest) > LARGE {
-                true => Level::Problem,
-                false => Level::Caution,
+            level: match far_off.is_empty() {
+                true => Level::Caution,
+                false => Level::Problem,
             },
             text: format!(
                 "Closure: simulation unfolded with itself does not come back: {} ({figures}); more simulated events or a better surrogate would help.",
