@@ -105,6 +105,9 @@ pub(crate) struct Reproduce {
     /// One problem only: two-moons, slcp or ik
     #[arg(long, value_name = "PROBLEM")]
     pub(crate) only: Option<String>,
+    /// These rows only, by the names of their folders: auto, elbo, iw-128, mc-1024, ... Other finished cells are still shown
+    #[arg(long, value_name = "ROW,...", value_delimiter = ',')]
+    pub(crate) rows: Vec<String>,
     /// A collider sample: the folder of proposal.npz and nature.npz, with arrays gen and sim
     #[arg(long, value_name = "FOLDER")]
     pub(crate) collider: Option<PathBuf>,
@@ -582,10 +585,10 @@ pub(crate) struct Unfold {
     #[arg(long, default_value_t = 400_000, value_parser = at_least_one)]
     pub(crate) draws: usize,
     /// Components of the surrogate
-    #[arg(long, default_value_t = 8, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 16, value_parser = at_least_one)]
     pub(crate) components: usize,
     /// Passes of the surrogate over the pairs
-    #[arg(long, default_value_t = 40, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 80, value_parser = at_least_one)]
     pub(crate) epochs: usize,
     /// Passes of the smooth source over the weighted simulation
     #[arg(long, default_value_t = 25, value_parser = at_least_one)]

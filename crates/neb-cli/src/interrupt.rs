@@ -2,8 +2,11 @@
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use anyhow::Context;
+use neb::posterior::Tracker;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
@@ -23,5 +26,31 @@ pub(crate) fn check() -> ControlFlow<()> {
         ControlFlow::Break(())
     } else {
         ControlFlow::Continue(())
+    }
+}
+
+/// Does work that looks at a tracker, which is stopped once the user has asked to stop.
+///
+/// # Errors
+/// Those of the work, or that it was stopped.
+pub(crate) fn tracked<T>(work: impl FnOnce(&Tracker) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let tracker = Tracker::default();
+    let (alive, ended) = channel::<()>();
+    let found = std::thread::scope(|scope| {
+        let tracker = &tracker;
+        scope.spawn(move || {
+            while ended.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout) {
+                if check().is_break() {
+                    tracker.stop();
+                }
+            }
+        });
+        let found = work(tracker);
+        drop(alive);
+        found
+    })?;
+    match tracker.is_stopped() {
+        true => Err(neb::Error::Cancelled { steps: 0 }.into()),
+        false => Ok(found),
     }
 }

@@ -29,6 +29,7 @@ use self::table::{Block, blocks, markdown};
 use super::Session;
 use crate::args;
 use crate::embed::{FittedSource, load_surrogate};
+use crate::failure::Failure;
 use crate::interrupt;
 
 /// The name of the collider sample among the problems.
@@ -83,6 +84,7 @@ pub(crate) fn run(args: &args::Reproduce, session: Session) -> Result<()> {
         epochs: args.epochs,
     };
     let cells = cells(&tables, &problems, session.seed(), args.repeats);
+    let wanted = of_rows(&cells, &args.rows)?;
     let bench = Bench {
         root: &args.output,
         setup: &setup,
@@ -90,8 +92,9 @@ pub(crate) fn run(args: &args::Reproduce, session: Session) -> Result<()> {
         session,
     };
     interrupt::listen()?;
-    let measured = bench.measure(&cells)?;
-    let mut pictures = bench.pictures(&cells)?;
+    bench.measure(&wanted)?;
+    let measured = bench.finished(&cells)?;
+    let mut pictures = bench.pictures(&measured)?;
     let mut few = Vec::new();
     if tables.contains(&Table::FewObservations) && problems.contains(&"two-moons") {
         for observations in [1, 2] {
@@ -133,6 +136,20 @@ pub(crate) fn run(args: &args::Reproduce, session: Session) -> Result<()> {
     })
 }
 
+/// The cells of the rows that were asked for; all of them without a name.
+fn of_rows<'a>(cells: &'a [Cell], rows: &[String]) -> Result<Vec<&'a Cell>> {
+    let known: BTreeSet<String> = cells.iter().map(|cell| cell.row.slug()).collect();
+    if let Some(unknown) = rows.iter().find(|row| !known.contains(*row)) {
+        let known: Vec<String> = known.into_iter().collect();
+        return Err(Failure::input(
+            format!("--rows: the table has no row `{unknown}`"),
+            format!("choose from {}", known.join(", ")),
+        ));
+    }
+    let asked = |cell: &&Cell| rows.is_empty() || rows.contains(&cell.row.slug());
+    Ok(cells.iter().filter(asked).collect())
+}
+
 /// The command line, without the program's folder.
 fn typed() -> String {
     let words = std::env::args().skip(1);
@@ -157,10 +174,10 @@ impl Bench<'_> {
         Data::of(cell, self.setup, self.collider)
     }
 
-    /// All cells, those that are not there run in parallel.
-    fn measure(&self, cells: &[Cell]) -> Result<Vec<Measured>> {
+    /// Runs the cells that are not there, in parallel.
+    fn measure(&self, cells: &[&Cell]) -> Result<()> {
         let mut missing = Vec::new();
-        for cell in cells {
+        for &cell in cells {
             if self.place(cell).finished(cell, self.setup)?.is_none() {
                 missing.push(cell);
             }
@@ -193,14 +210,14 @@ impl Bench<'_> {
             .collect();
         jobs::run(&fits, quiet, |cell, watch| {
             let place = self.place(cell);
-            cell::measure(&place, cell, self.setup, &self.data(cell)?, watch)?;
-            Ok(())
-        })?;
-        let finished = cells.iter().map(|cell| {
-            let measured = self.place(cell).finished(cell, self.setup)?;
-            Ok(measured.expect("it was just measured"))
-        });
-        finished.collect()
+            cell::measure(&place, cell, self.setup, &self.data(cell)?, watch)
+        })
+    }
+
+    /// The cells that are there, whichever command ran them.
+    fn finished(&self, cells: &[Cell]) -> Result<Vec<Measured>> {
+        let there = |cell| self.place(cell).finished(cell, self.setup).transpose();
+        cells.iter().filter_map(there).collect()
     }
 
     fn job<'c>(&self, cell: &'c Cell, what: &str, cost: f64) -> Job<&'c Cell> {
@@ -212,7 +229,7 @@ impl Bench<'_> {
     }
 
     /// The first repeat's pictures of L_1024 and of our own row.
-    fn pictures(&self, cells: &[Cell]) -> Result<Vec<Picture>> {
+    fn pictures(&self, measured: &[Measured]) -> Result<Vec<Picture>> {
         let shown = |cell: &&Cell| {
             let estimator = cell.row.estimator;
             cell.repeat == 1 && matches!(estimator, Estimator::Mc(1024) | Estimator::Auto)
@@ -220,7 +237,7 @@ impl Bench<'_> {
         let folder = self.root.join("figures");
         std::fs::create_dir_all(&folder)?;
         let mut pictures = Vec::new();
-        for cell in cells.iter().filter(shown) {
+        for cell in measured.iter().map(|m| &m.cell).filter(shown) {
             let data = self.data(cell)?;
             let place = self.place(cell);
             pictures.extend(figures::of_cell(&place, cell, self.setup, &data, &folder)?);

@@ -305,7 +305,7 @@ fn settings(args: &args::Unfold, seed: u64, pairs: usize) -> UnfoldConfig {
         surrogate: SurrogateConfig {
             candidates: vec![CandidateConfig {
                 model: ModelConfig::mixture(args.components),
-                train: training(args.epochs, 2e-3, 2e-3),
+                train: training(args.epochs, 4e-3, 4e-3),
             }],
         },
         particles: match args.iterations {

@@ -43,8 +43,15 @@ impl ConfigFile {
             format!("{name}: line {}", before.matches('\n').count() + 1)
         };
         let malformed = |error: toml::de::Error| {
+            let start = error.span().map_or(0, |span| span.start);
+            let begin = text[..start].rfind('\n').map_or(0, |end| end + 1);
+            let line = text[begin..].lines().next().unwrap_or_default().trim();
             Failure::input(
-                format!("{}: {}", at(error.span()), error.message()),
+                format!(
+                    "{}, `{line}`: {}",
+                    at(error.span()),
+                    in_words(error.message())
+                ),
                 "`neb config` prints a file with every key",
             )
         };
@@ -57,6 +64,15 @@ impl ConfigFile {
         }
         toml::from_str(text).map_err(malformed)
     }
+}
+
+/// A message of the parser with its types in words.
+fn in_words(message: &str) -> String {
+    message
+        .replace("expected usize", "expected a whole number, not below 0")
+        .replace("expected u64", "expected a whole number, not below 0")
+        .replace("expected f64", "expected a number")
+        .replace("expected f32", "expected a number")
 }
 
 /// The keys of `[surrogate]`.

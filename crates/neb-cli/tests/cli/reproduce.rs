@@ -29,6 +29,18 @@ fn cells_are_measured_once_and_stand_beside_the_paper() {
         &SMALL.replace("--epochs 1", "--epochs 2"),
         &["was measured with other settings", "choose another folder"],
     );
+    let others = folder.succeed(&SMALL.replace("mlp-source", "estimators --rows auto"));
+    assert!(
+        others.contains("| L_1024         | -"),
+        "only one row was asked for: {others}"
+    );
+    folder.refused(
+        &SMALL.replace("mlp-source", "estimators --rows mlp-1024"),
+        &[
+            "the table has no row `mlp-1024`",
+            "auto, elbo, iw-128, mc-1024",
+        ],
+    );
     folder.refused("reproduce collider -o out", &["needs a sample"]);
     folder.refused(
         "reproduce estimators --only moons -o out",

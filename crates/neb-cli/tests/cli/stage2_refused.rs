@@ -163,6 +163,10 @@ fn settings_of_the_source_that_make_no_sense() {
     );
     folder.refused(&with("pull = \"much\""), &["bad.toml: line 2", "much"]);
     folder.refused(
+        &with("flow-epochs = -3"),
+        &["line 2, `flow-epochs = -3`", "a whole number, not below 0"],
+    );
+    folder.refused(
         &format!("{FIT} -o run --symmetric x1,x3"),
         &["--symmetric: x has no column `x3`"],
     );

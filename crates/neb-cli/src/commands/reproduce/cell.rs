@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use neb::check::{BoostedTrees, Classifier, CompareOptions, Estimate, Network, separate};
-use neb::posterior::{Budget, Method, PosteriorOptions, Tracker};
+use neb::posterior::{Budget, Method, PosteriorOptions};
 use neb::source::Observations;
 use neb::source::ladder::LadderWatch;
 use neb::surrogate::{Pairs, Surrogate};
@@ -22,6 +22,7 @@ use crate::embed::{
     load_surrogate, push,
 };
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::run_folder::SUMMARY;
 
 /// Events whose posteriors are checked, and draws for each.
@@ -172,7 +173,7 @@ pub(super) fn measure(
     setup: &Setup,
     data: &Data,
     watch: &mut LadderWatch,
-) -> Result<Measured> {
+) -> Result<()> {
     let surrogate = load_surrogate(&place.surrogate())?;
     let text = setup.source_settings(cell);
     let run = place.run();
@@ -209,7 +210,7 @@ pub(super) fn measure(
     };
     let json = serde_json::to_vec_pretty(&measured)?;
     neb_data::write_atomically(place.result(), true, |file| file.write_all(&json))?;
-    Ok(measured)
+    Ok(())
 }
 
 /// Seconds that the fit of a run took, as its summary has them: it may have been made by an earlier command.
@@ -274,12 +275,14 @@ fn calibrate(
         budget: Budget::default(),
     };
     let posteriors = Posteriors { source, surrogate };
-    let (calibration, left_out, _) = posteriors.calibrate(
-        data.true_x.view().slice(0..events),
-        data.true_y.view().slice(0..events),
-        sampler(cell.row.estimator),
-        &options,
-        &Tracker::default(),
-    )?;
+    let (calibration, left_out, _) = interrupt::tracked(|tracker| {
+        Ok(posteriors.calibrate(
+            data.true_x.view().slice(0..events),
+            data.true_y.view().slice(0..events),
+            sampler(cell.row.estimator),
+            &options,
+            tracker,
+        )?)
+    })?;
     Ok((Some([calibration.ks, calibration.ks_limit]), left_out))
 }

@@ -16,7 +16,8 @@ pub(super) fn page(outcome: &Outcome, folder: &Path) -> String {
          Every entry is the mean over the repeats ± their standard deviation, by the sharper of our two classifiers (a network on \
          standardised columns and boosted trees, 10 000 against 10 000 rows, cross-validated); in brackets the authors' own \
          judge (an MLP of 10d × 10d units, gradient descent on raw columns). `!` marks an entry that is worse than the paper's by \
-         more than two of its standard deviations (our own row: than the paper's best estimator). The rows of estimators have the \
+         more than two of its standard deviations (our own row: than the paper's best estimator); `-` a cell that was not run; \
+         `(2 of 5)` one with fewer repeats. The rows of estimators have the \
          networks of the preset, `neb (defaults)` those of the program.\n",
         setup.pairs,
         setup.observations,

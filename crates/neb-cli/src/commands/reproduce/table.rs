@@ -47,11 +47,14 @@ pub(super) struct Line {
 pub(super) struct Block {
     pub(super) table: Table,
     pub(super) title: String,
+    /// Repeats that were asked for.
+    pub(super) repeats: u64,
     pub(super) lines: Vec<Line>,
 }
 
-/// The tables that these cells fill.
+/// The tables that these cells fill, as far as they were measured.
 pub(super) fn blocks(tables: &[Table], cells: &[Cell], measured: &[Measured]) -> Vec<Block> {
+    let repeats = cells.iter().map(|cell| cell.repeat).max().unwrap_or(0);
     let mut blocks = Vec::new();
     for &table in tables {
         for &metric in table.metrics() {
@@ -65,6 +68,7 @@ pub(super) fn blocks(tables: &[Table], cells: &[Cell], measured: &[Measured]) ->
             blocks.push(Block {
                 table,
                 title: format!("{}: {}", table.title(), metric.title()),
+                repeats,
                 lines: lines.collect(),
             });
         }
@@ -135,9 +139,14 @@ fn deviation(values: &[f64]) -> Option<f64> {
 }
 
 impl Entry {
-    fn words(&self) -> String {
+    /// The mean and what belongs to it; how many repeats are behind it where those are fewer than were asked for.
+    fn words(&self, asked: u64) -> String {
         let Some(mean) = self.mean else {
             return "-".to_owned();
+        };
+        let repeats = match self.repeats as u64 == asked {
+            true => String::new(),
+            false => format!(" ({} of {asked})", self.repeats),
         };
         let deviation = self
             .deviation
@@ -149,7 +158,7 @@ impl Entry {
             Some(Verdict::Worse) => " !",
             _ => "",
         };
-        format!("{mean:.3}{deviation}{authors}{mark}")
+        format!("{mean:.3}{deviation}{authors}{mark}{repeats}")
     }
 
     fn paper_words(&self) -> String {
@@ -175,7 +184,7 @@ pub(super) fn markdown(block: &Block) -> String {
     for line in &block.lines {
         let mut row = vec![line.title.clone()];
         for entry in &line.entries {
-            row.push(entry.words());
+            row.push(entry.words(block.repeats));
             row.push(entry.paper_words());
         }
         rows.push(row);
@@ -209,6 +218,22 @@ mod tests {
         assert_eq!(beside(0.589, 0.55, 0.02), Verdict::Alike);
         assert_eq!(beside(0.60, 0.55, 0.02), Verdict::Worse);
         assert_eq!(beside(0.508, 0.50, 0.0), Verdict::Alike);
+    }
+
+    #[test]
+    fn an_entry_of_fewer_repeats_says_so() {
+        let entry = Entry {
+            problem: "ik".to_owned(),
+            repeats: 2,
+            mean: Some(0.5),
+            deviation: Some(0.001),
+            by_authors_judge: None,
+            paper: None,
+            verdict: None,
+            seconds: None,
+        };
+        assert_eq!(entry.words(2), "0.500±0.001");
+        assert_eq!(entry.words(5), "0.500±0.001 (2 of 5)");
     }
 
     #[test]
