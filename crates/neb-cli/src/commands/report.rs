@@ -16,7 +16,9 @@ use serde::Serialize;
 use super::Session;
 use crate::args;
 use crate::failure::Failure;
+pub(super) use contents::calibration_caption;
 use material::Material;
+pub(super) use material::calibration;
 
 /// The page in the folder of a run.
 const REPORT: &str = "report.html";

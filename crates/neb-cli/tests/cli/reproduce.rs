@@ -29,11 +29,13 @@ fn cells_are_measured_once_and_stand_beside_the_paper() {
         &SMALL.replace("--epochs 1", "--epochs 2"),
         &["was measured with other settings", "choose another folder"],
     );
-    let others = folder.succeed(&SMALL.replace("mlp-source", "estimators --rows auto"));
+    let others = folder.succeed(&SMALL.replace("mlp-source", "calibration --rows auto"));
     assert!(
         others.contains("| L_1024         | -"),
         "only one row was asked for: {others}"
     );
+    let curves = "out/figures/two-moons-fast-auto-calibration.png";
+    assert!(folder.path(curves).exists());
     folder.refused(
         &SMALL.replace("mlp-source", "estimators --rows mlp-1024"),
         &[

@@ -10,7 +10,8 @@ use neb::source::Width;
 use neb::{Likelihood, Matrix, Noise, Purpose};
 use neb_report::{Column, Facts, Histogram, Report, verdict};
 
-pub(super) use self::pictures::{calibration_caption, ranks_caption};
+pub(in crate::commands) use self::pictures::calibration_caption;
+pub(super) use self::pictures::ranks_caption;
 pub(super) use self::tables::row;
 
 use super::material::{Found, Material};

@@ -164,7 +164,7 @@ pub(super) fn name_of(folder: &Path) -> String {
 }
 
 /// Calibration of the posteriors, where it was checked.
-pub(super) fn calibration(path: &Path) -> Result<Option<Calibration>> {
+pub(in crate::commands) fn calibration(path: &Path) -> Result<Option<Calibration>> {
     if !path.exists() {
         return Ok(None);
     }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Result;
-use neb::check::{BoostedTrees, Classifier, CompareOptions, Estimate, Network, separate};
+use neb::check::{
+    BoostedTrees, Calibration, Classifier, CompareOptions, Estimate, Network, separate,
+};
 use neb::posterior::{Budget, Method, PosteriorOptions};
 use neb::source::Observations;
 use neb::source::ladder::LadderWatch;
@@ -23,7 +25,7 @@ use crate::embed::{
 };
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::run_folder::SUMMARY;
+use crate::run_folder::{CALIBRATION, SUMMARY};
 
 /// Events whose posteriors are checked, and draws for each.
 const EVENTS: usize = 1000;
@@ -191,7 +193,11 @@ pub(super) fn measure(
     let x = judge(drawn.view(), data.true_x.view(), cell.seed)?;
     let y = judge(pushed.view(), data.true_y.view(), cell.seed)?;
     let (ks, without_posterior) = match cell.calibrated {
-        true => calibrate(cell, data, &fitted, &surrogate)?,
+        true => {
+            let (found, left_out) = calibrate(cell, data, &fitted, &surrogate)?;
+            write_json(run.join(CALIBRATION), &found)?;
+            (Some([found.ks, found.ks_limit]), left_out)
+        }
         false => (None, 0),
     };
     let measured = Measured {
@@ -208,9 +214,14 @@ pub(super) fn measure(
         threads: rayon::current_num_threads(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let json = serde_json::to_vec_pretty(&measured)?;
-    neb_data::write_atomically(place.result(), true, |file| file.write_all(&json))?;
-    Ok(())
+    write_json(place.result(), &measured)
+}
+
+fn write_json(path: PathBuf, content: &impl Serialize) -> Result<()> {
+    let json = serde_json::to_vec_pretty(content)?;
+    Ok(neb_data::write_atomically(path, true, |file| {
+        file.write_all(&json)
+    })?)
 }
 
 /// Seconds that the fit of a run took, as its summary has them: it may have been made by an earlier command.
@@ -267,7 +278,7 @@ fn calibrate(
     data: &Data,
     source: &FittedSource,
     surrogate: &Surrogate,
-) -> Result<(Option<[f64; 2]>, usize)> {
+) -> Result<(Calibration, usize)> {
     let events = EVENTS.min(data.true_x.rows());
     let options = PosteriorOptions {
         draws: DRAWS,
@@ -284,5 +295,5 @@ fn calibrate(
             tracker,
         )?)
     })?;
-    Ok((Some([calibration.ks, calibration.ks_limit]), left_out))
+    Ok((calibration, left_out))
 }

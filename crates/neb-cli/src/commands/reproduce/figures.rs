@@ -1,4 +1,5 @@
-//! The paper's figures, from the first repeat: learned against true sources, what two-moons shows of them, and an SLCP posterior.
+//! The paper's figures, from the first repeat: learned against true sources, what two-moons shows of them,
+//! calibration curves, and an SLCP posterior.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use neb::simulator::{self, ProductLaw};
 use neb::source::{Affine, Base};
 use neb::surrogate::Exact;
 use neb::{Matrix, Rows};
-use neb_report::figures::{Corner, CornerSample, corner};
+use neb_report::figures::{Corner, CornerSample, calibration, corner};
 use neb_report::{Figure, Role};
 
 use super::cell::{Place, sampler};
@@ -16,6 +17,7 @@ use super::data::{Data, Nature};
 use super::plan::{Cell, Estimator, Setup};
 use crate::commands::report;
 use crate::embed::{FittedSource, Posteriors, load_surrogate};
+use crate::run_folder::CALIBRATION;
 
 /// Draws of a posterior that is drawn.
 const DRAWS: usize = 4000;
@@ -61,6 +63,11 @@ pub(super) fn of_cell(
             None,
         );
         let caption = format!("{title}: what the simulator sees of x.");
+        pictures.push(save(figure, folder, caption)?);
+    }
+    if let Some(found) = report::calibration(&place.run().join(CALIBRATION))? {
+        let figure = calibration(&format!("{name}-calibration"), &data.x.names, &found);
+        let caption = format!("{title}. {}", report::calibration_caption(&found));
         pictures.push(save(figure, folder, caption)?);
     }
     if let (Nature::Problem(problem), "slcp") = (&data.nature, &*cell.problem) {

@@ -174,7 +174,7 @@ fn posteriors(material: &Material) -> Vec<Block> {
 }
 
 /// What the figure of calibration curves shows.
-pub(in super::super) fn calibration_caption(found: &Calibration) -> String {
+pub(in crate::commands) fn calibration_caption(found: &Calibration) -> String {
     format!(
         "Left, for each column, the fraction of {} events whose true x lies below each quantile of its posterior \
          ({} draws each); right, the same for the distance from random points (TARP) and along random \
