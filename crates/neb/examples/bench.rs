@@ -124,7 +124,7 @@ fn mc_step(surrogate: &Surrogate, y: &Matrix) -> Result<f64, neb::Error> {
         pull: Pull::NONE,
         held_out_k: 1024,
         seed: 1,
-        effective_samples: Vec::new(),
+        effective_samples: None,
     })
 }
 

@@ -48,8 +48,8 @@ pub struct MarginalObjective<'a> {
     pub held_out_k: usize,
     /// Seed of the samples.
     pub seed: u64,
-    /// Median effective sample size of the weights, step by step.
-    pub effective_samples: Vec<f64>,
+    /// Median effective sample size of the weights in the last step.
+    pub effective_samples: Option<f64>,
 }
 
 impl Objective for MarginalObjective<'_> {
@@ -106,8 +106,7 @@ impl Objective for MarginalObjective<'_> {
             .apply(&*self.source, x.view(), step, &mut dx, gradient);
         self.source
             .backward(z.view(), x.view(), dx.view(), gradient);
-        self.effective_samples
-            .push(estimate.effective_samples.median);
+        self.effective_samples = Some(estimate.effective_samples.median);
         Ok(penalty - estimate.value)
     }
 
@@ -129,7 +128,7 @@ impl Objective for MarginalObjective<'_> {
     }
 
     fn effective_samples(&self) -> Option<f64> {
-        self.effective_samples.last().copied()
+        self.effective_samples
     }
 }
 

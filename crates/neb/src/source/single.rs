@@ -318,7 +318,7 @@ impl<'a> Fit<'a, '_> {
             pull: self.pull(train),
             held_out_k: self.config.judge_k,
             seed: self.options.seed,
-            effective_samples: Vec::new(),
+            effective_samples: None,
         };
         let outcome = run(
             &mut objective,

@@ -51,7 +51,7 @@ fn a_gaussian_source_is_recovered() {
         pull: Pull::NONE,
         held_out_k: 2048,
         seed: 2,
-        effective_samples: Vec::new(),
+        effective_samples: None,
     };
     let watch = &mut |_: &crate::train::Progress| ControlFlow::Continue(());
     train(&mut objective, &training(12, 200, 3e-2), 2, None, watch).unwrap();
@@ -86,7 +86,7 @@ fn units_do_not_matter() {
             pull: Pull::NONE,
             held_out_k: 256,
             seed: 2,
-            effective_samples: Vec::new(),
+            effective_samples: None,
         };
         let watch = &mut |_: &crate::train::Progress| ControlFlow::Continue(());
         train(&mut objective, &training(10, 50, 3e-2), 2, None, watch).unwrap();

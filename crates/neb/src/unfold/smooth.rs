@@ -115,7 +115,7 @@ pub(super) fn fit_smooth(
         },
         held_out_k: config.refine_k,
         seed,
-        effective_samples: Vec::new(),
+        effective_samples: None,
     };
     let plan = TrainConfig {
         epochs: config.refine_epochs,

@@ -190,15 +190,15 @@ fn axis((name, bins): (&String, &neb::unfold::Binning)) -> SpectrumAxis {
     }
 }
 
-/// Names of columns as one that files can have; a name that cannot stay as it is has the column's number too, lest two of them
-/// become the same.
+/// Names of columns as one that files can have; a name that cannot stay as it is has the column's number too, after a sign that
+/// no other name has, lest two of them become the same.
 fn file_name(columns: &[String], places: &[usize]) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let each = columns.iter().zip(places).map(|(name, place)| {
         let own: String = name.chars().map(plain).collect();
         match own == *name {
             true => own,
-            false => format!("{own}_{}", place + 1),
+            false => format!("{own}~{}", place + 1),
         }
     });
     each.collect::<Vec<String>>().join("-")
@@ -210,13 +210,13 @@ mod tests {
 
     #[test]
     fn names_of_files_stay_apart() {
-        let columns = ["a.b", "a_b", "p T"].map(String::from);
+        let columns = ["a.b", "a_b_1", "p T"].map(String::from);
         let name = |places: &[usize]| {
             let own: Vec<String> = places.iter().map(|&place| columns[place].clone()).collect();
             file_name(&own, places)
         };
-        assert_eq!(name(&[0]), "a_b_1");
-        assert_eq!(name(&[1]), "a_b");
-        assert_eq!(name(&[1, 2]), "a_b-p_T_3");
+        assert_eq!(name(&[0]), "a_b~1");
+        assert_eq!(name(&[1]), "a_b_1");
+        assert_eq!(name(&[1, 2]), "a_b_1-p_T~3");
     }
 }

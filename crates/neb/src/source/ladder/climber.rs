@@ -192,7 +192,7 @@ impl<'a, 'w> Climber<'a, 'w> {
             },
             held_out_k: plan.k,
             seed: self.options.seed,
-            effective_samples: Vec::new(),
+            effective_samples: None,
         };
         let watch = &mut *self.options.watch;
         let outcome = train::train(
