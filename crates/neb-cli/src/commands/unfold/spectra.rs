@@ -190,7 +190,7 @@ fn axis((name, bins): (&String, &neb::unfold::Binning)) -> SpectrumAxis {
     }
 }
 
-/// Names of columns as one that files can have; a name that cannot stay as it is has the column's number too, after a sign that
+/// Names of columns as one that files can have; a name that cannot stay as it is has the column's number too, after two dashes, which
 /// no other name has, lest two of them become the same.
 fn file_name(columns: &[String], places: &[usize]) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
@@ -198,7 +198,7 @@ fn file_name(columns: &[String], places: &[usize]) -> String {
         let own: String = name.chars().map(plain).collect();
         match own == *name {
             true => own,
-            false => format!("{own}~{}", place + 1),
+            false => format!("{own}--{}", place + 1),
         }
     });
     each.collect::<Vec<String>>().join("-")
@@ -215,8 +215,8 @@ mod tests {
             let own: Vec<String> = places.iter().map(|&place| columns[place].clone()).collect();
             file_name(&own, places)
         };
-        assert_eq!(name(&[0]), "a_b~1");
+        assert_eq!(name(&[0]), "a_b--1");
         assert_eq!(name(&[1]), "a_b_1");
-        assert_eq!(name(&[1, 2]), "a_b_1-p_T~3");
+        assert_eq!(name(&[1, 2]), "a_b_1-p_T--3");
     }
 }
