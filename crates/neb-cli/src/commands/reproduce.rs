@@ -178,7 +178,7 @@ impl Bench<'_> {
     fn measure(&self, cells: &[&Cell]) -> Result<()> {
         let mut missing = Vec::new();
         for &cell in cells {
-            if self.place(cell).finished(cell, self.setup)?.is_none() {
+            if !self.place(cell).is_complete(cell, self.setup)? {
                 missing.push(cell);
             }
         }

@@ -93,7 +93,13 @@ impl Place {
         self.folder.join(format!("{}.json", self.slug))
     }
 
-    /// The cell as it was measured, if it was, with these settings.
+    /// Whether there is anything left to measure.
+    pub(super) fn is_complete(&self, cell: &Cell, setup: &Setup) -> Result<bool> {
+        let found = self.finished(cell, setup)?;
+        Ok(found.is_some_and(|measured| measured.ks.is_some() || !cell.calibrated))
+    }
+
+    /// The cell as it was measured, if it was, with these settings; perhaps without its posteriors.
     pub(super) fn finished(&self, cell: &Cell, setup: &Setup) -> Result<Option<Measured>> {
         let file = self.result();
         if !file.exists() {
@@ -115,8 +121,7 @@ impl Place {
                 "choose another folder with -o, or the settings of the first run",
             ));
         }
-        let wanted = cell.calibrated && measured.ks.is_none();
-        Ok((!wanted).then_some(measured))
+        Ok(Some(measured))
     }
 }
 
