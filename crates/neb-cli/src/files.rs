@@ -8,6 +8,7 @@ use neb::source::Model;
 use neb::surrogate::{Pairs, Surrogate};
 use neb::{Matrix, Noise, Purpose};
 use neb_data::{Dataset, Selection, Table};
+use serde::Serialize;
 
 use crate::args::Columns;
 use crate::failure::{self, Failure};
@@ -258,6 +259,14 @@ fn selection(role: &str, names: Option<&str>) -> Selection {
         || Selection::new(role),
         |names| Selection::named(role, names),
     )
+}
+
+/// Writes JSON to a file, atomically; one that is there is replaced.
+pub(crate) fn write_json(path: &Path, content: &impl Serialize) -> Result<()> {
+    let json = serde_json::to_vec_pretty(content)?;
+    Ok(neb_data::write_atomically(path, true, |file| {
+        file.write_all(&json)
+    })?)
 }
 
 /// The surrogate of a file, or of the folder of a run.

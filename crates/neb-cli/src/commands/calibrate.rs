@@ -62,8 +62,7 @@ pub(crate) fn run(args: &args::Calibrate, session: Session) -> Result<()> {
             None => calibration.calibrated,
         },
     };
-    let json = serde_json::to_string_pretty(&record)?;
-    neb_data::write_atomically(&target, true, |file| file.write_all(json.as_bytes()))?;
+    files::write_json(&target, &record)?;
     session.output.result(&record, text)?;
     summary.check_budget()?;
     if record.passed {

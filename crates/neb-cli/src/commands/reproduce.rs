@@ -30,6 +30,7 @@ use super::Session;
 use crate::args;
 use crate::embed::{FittedSource, load_surrogate};
 use crate::failure::Failure;
+use crate::files::write_json;
 use crate::interrupt;
 
 /// The name of the collider sample among the problems.
@@ -118,13 +119,11 @@ pub(crate) fn run(args: &args::Reproduce, session: Session) -> Result<()> {
         command: typed(),
         setup,
     };
-    let write = |name: &str, text: String| {
-        neb_data::write_atomically(args.output.join(name), true, |file| {
-            file.write_all(text.as_bytes())
-        })
-    };
-    write("results.json", serde_json::to_string_pretty(&outcome)?)?;
-    write("results.md", page::page(&outcome, &args.output))?;
+    write_json(&args.output.join("results.json"), &outcome)?;
+    let page = page::page(&outcome, &args.output);
+    neb_data::write_atomically(args.output.join("results.md"), true, |file| {
+        file.write_all(page.as_bytes())
+    })?;
     session.output.result(&outcome, |outcome| {
         let tables = outcome.blocks.iter();
         let tables = tables.map(|block| format!("{}\n{}", block.title, markdown(block)));

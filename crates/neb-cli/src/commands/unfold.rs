@@ -39,6 +39,7 @@ use self::summary::{Found, Written};
 use super::{Session, climbing, report};
 use crate::args;
 use crate::failure::Failure;
+use crate::files::write_json;
 use crate::interrupt;
 use crate::progress::TrainingBar;
 use crate::run_folder::{
@@ -221,9 +222,7 @@ pub(crate) fn unfold_and_write(
         None => None,
     };
     if let Some(score) = &score {
-        let json = serde_json::to_string_pretty(score)?;
-        let path = args.output.join(SCORE);
-        neb_data::write_atomically(&path, true, |file| file.write_all(json.as_bytes()))?;
+        write_json(&args.output.join(SCORE), score)?;
     }
     let page = args::Report {
         run: args.output.clone(),

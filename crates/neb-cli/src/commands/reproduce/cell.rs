@@ -24,6 +24,7 @@ use crate::embed::{
     load_surrogate, push,
 };
 use crate::failure::Failure;
+use crate::files::write_json;
 use crate::interrupt;
 use crate::run_folder::{CALIBRATION, SUMMARY};
 
@@ -200,7 +201,7 @@ pub(super) fn measure(
     let (ks, without_posterior) = match cell.calibrated {
         true => {
             let (found, left_out) = calibrate(cell, data, &fitted, &surrogate)?;
-            write_json(run.join(CALIBRATION), &found)?;
+            write_json(&run.join(CALIBRATION), &found)?;
             (Some([found.ks, found.ks_limit]), left_out)
         }
         false => (None, 0),
@@ -219,14 +220,7 @@ pub(super) fn measure(
         threads: rayon::current_num_threads(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    write_json(place.result(), &measured)
-}
-
-fn write_json(path: PathBuf, content: &impl Serialize) -> Result<()> {
-    let json = serde_json::to_vec_pretty(content)?;
-    Ok(neb_data::write_atomically(path, true, |file| {
-        file.write_all(&json)
-    })?)
+    write_json(&place.result(), &measured)
 }
 
 /// Seconds that the fit of a run took, as its summary has them: it may have been made by an earlier command.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use neb::posterior::{Budget, Posterior, PosteriorOptions, Tracker};
+use neb::posterior::{Budget, Posterior, PosteriorOptions};
 use neb::simulator::{self, ProductLaw};
 use neb::source::{Affine, Base};
 use neb::surrogate::Exact;
@@ -17,6 +17,7 @@ use super::data::{Data, Nature};
 use super::plan::{Cell, Estimator, Setup};
 use crate::commands::report;
 use crate::embed::{FittedSource, Posteriors, load_surrogate};
+use crate::interrupt;
 use crate::run_folder::CALIBRATION;
 
 /// Draws of a posterior that is drawn.
@@ -86,7 +87,8 @@ pub(super) fn of_cell(
             Estimator::Mc(_) => None,
             other => sampler(other),
         };
-        let (learned, _) = posteriors.sample(y, method, &options, &Tracker::default())?;
+        let (learned, _) =
+            interrupt::tracked(|tracker| Ok(posteriors.sample(y, method, &options, tracker)?))?;
         let exact = Exact::new(*problem);
         let prior = exact_source(&problem.source());
         let exact = Posterior::new(&prior, &exact)?.annealed(y, &options)?;
