@@ -72,24 +72,31 @@ impl Source {
         compute(py, || self.0.save(&path)).map_err(|e| refused(py, e))
     }
 
-    /// The files of the source and of the recognition network, which needs the names of y.
+    /// The files of the source and of the recognition network, which needs the names of y, and whether an efficiency belongs to
+    /// it.
     fn state<'py>(
         &self,
         py: Python<'py>,
         y_names: Vec<String>,
-    ) -> PyResult<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)> {
+    ) -> PyResult<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>, bool)> {
         let model = bytes_of(py, |path| self.0.save(path))?;
         let network = self.0.recognition.as_ref();
         let network = network
             .map(|network| bytes_of(py, |path| network.save(&self.0.names, &y_names, path)))
             .transpose()?;
-        Ok((model, network))
+        Ok((model, network, self.0.behind_efficiency))
     }
 
     #[staticmethod]
-    #[pyo3(signature = (model, recognition))]
-    fn from_state(py: Python<'_>, model: &[u8], recognition: Option<&[u8]>) -> PyResult<Self> {
+    #[pyo3(signature = (model, recognition, behind_efficiency=false))]
+    fn from_state(
+        py: Python<'_>,
+        model: &[u8],
+        recognition: Option<&[u8]>,
+        behind_efficiency: bool,
+    ) -> PyResult<Self> {
         let mut source = from_bytes(py, model, FittedSource::load)?;
+        source.behind_efficiency = behind_efficiency;
         source.recognition = recognition
             .map(|bytes| from_bytes(py, bytes, Recognition::load))
             .transpose()?;

@@ -398,12 +398,16 @@ impl FittedSource {
             true => Some(Recognition::load(&network)?),
             false => None,
         };
+        let folder = match path.is_dir() {
+            true => path,
+            false => path.parent().unwrap_or(Path::new("")),
+        };
         Ok(Self {
             model,
             names,
             transforms,
             recognition,
-            behind_efficiency: path.join(EFFICIENCY).exists(),
+            behind_efficiency: folder.join(EFFICIENCY).exists(),
         })
     }
 

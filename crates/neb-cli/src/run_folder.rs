@@ -35,7 +35,7 @@ const STARTED: &str = "started.json";
 /// While a run is under way: the state of its trainings.
 const CHECKPOINTS: &str = "checkpoints";
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 9] = [
     CONFIG,
     SURROGATE,
     SOURCE,
@@ -43,6 +43,8 @@ const FILES: [&str; 7] = [
     PARTICLES,
     HISTORY,
     SUMMARY,
+    CALIBRATION,
+    EFFICIENCY,
 ];
 
 /// The file of a model: `path` itself, or the file `name` of the run in the folder `path`.

@@ -7,18 +7,30 @@ pub struct Axis {
     pub low: f64,
     /// Value at the right or upper end.
     pub high: f64,
+    /// Ticks are no closer than this.
+    least_step: f64,
 }
 
 impl Axis {
     /// An axis over exactly this range; one without extent is widened.
     pub fn new(low: f64, high: f64) -> Self {
-        if high > low {
-            return Self { low, high };
-        }
-        let margin = if low == 0.0 { 1.0 } else { 0.1 * low.abs() };
+        let margin = match high > low {
+            true => 0.0,
+            false if low == 0.0 => 1.0,
+            false => 0.1 * low.abs(),
+        };
         Self {
             low: low - margin,
-            high: low + margin,
+            high: high.max(low) + margin,
+            least_step: 0.0,
+        }
+    }
+
+    /// The same axis of a quantity that is counted: its ticks are whole numbers.
+    pub fn counted(self) -> Self {
+        Self {
+            least_step: 1.0,
+            ..self
         }
     }
 
@@ -43,13 +55,14 @@ impl Axis {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Round values inside the range, about `count` of them and at least two, and their labels.
+    /// Round values inside the range, about `count` of them and at least two unless too few whole numbers are inside, and
+    /// their labels.
     pub fn ticks(&self, count: usize) -> Vec<(f64, String)> {
         let mut wanted = count.max(2) as f64;
         loop {
-            let step = round_step((self.high - self.low) / wanted);
+            let step = round_step((self.high - self.low) / wanted).max(self.least_step);
             let ticks = multiples(self.low, self.high, step);
-            if ticks.len() >= 2 {
+            if ticks.len() >= 2 || step == self.least_step {
                 return ticks
                     .into_iter()
                     .map(|tick| (tick, label(tick, step)))
@@ -123,6 +136,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_counted_has_whole_ticks() {
+        let labels = |low, high| -> Vec<String> {
+            let ticks = Axis::new(low, high).counted().ticks(5);
+            ticks.into_iter().map(|(_, label)| label).collect()
+        };
+        assert_eq!(labels(0.97, 3.03), ["1", "2", "3"]);
+        assert_eq!(labels(0.9, 1.1), ["1"]);
+        assert_eq!(labels(0.0, 40.0), ["0", "10", "20", "30", "40"]);
     }
 
     #[test]

@@ -110,11 +110,12 @@ impl Histogram {
             "histograms of the same bins have ratios"
         );
         let bins = (0..self.bins()).filter(|&bin| other.sums[bin] > 0.0);
+        let each = self.squares.iter().sum::<f64>() / self.sums.iter().sum::<f64>();
         bins.map(|bin| {
             let expected = other.sums[bin] * self.total / other.total;
             let (sum, error) = (self.sums[bin], self.squares[bin].sqrt());
             let bar = if sum == 0.0 {
-                [0.0, NOTHING_COUNTED]
+                [0.0, NOTHING_COUNTED * each]
             } else {
                 [sum - error, sum + error]
             };

@@ -103,7 +103,7 @@ pub(crate) fn column(svg: &mut Svg, at: [f64; 2], entries: &[Entry]) {
     }
 }
 
-/// Entries side by side in lines of at most `width` pixels, each entry where [`lines`] puts it.
+/// Entries side by side in lines of at most `width` pixels, each entry where [`places`] puts it.
 pub(crate) fn rows(svg: &mut Svg, at: [f64; 2], width: f64, entries: &[Entry]) {
     for (entry, [x, line]) in entries.iter().zip(places(width, entries)) {
         entry.draw(svg, [at[0] + x, at[1] + (line + 0.5) * LINE]);

@@ -53,7 +53,8 @@ pub use panel::{Labels, Panel};
 pub use style::Role;
 pub use svg::{Anchor, Frame, Svg};
 pub use verdict::{
-    Facts, Finding, Level, UnfoldingFacts, Verdict, grouped, unfolding_verdict, verdict,
+    Extrapolated, Facts, Finding, Level, UnfoldingFacts, Verdict, grouped, unfolding_verdict,
+    verdict,
 };
 
 /// The style sheet of a page that holds figures ([`Figure::to_inline`]): light, and dark where the reader prefers it.

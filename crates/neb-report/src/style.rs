@@ -96,19 +96,17 @@ pub(crate) const TEXT: f64 = 12.0;
 
 /// The rules of all figures, with `colour` giving the value written for the name of a colour.
 fn rules(colour: impl Fn(&str) -> String) -> String {
-    let [ink, muted, grid, paper] = ["ink", "muted", "grid", "paper"].map(&colour);
+    let [ink, muted, grid] = ["ink", "muted", "grid"].map(&colour);
     let mut css = format!(
         "\
 .nb-text{{fill:{ink};font-size:{TEXT}px}}
 .nb-tick{{fill:{ink};font-size:11px}}
-.nb-title{{fill:{ink};font-size:13px;font-weight:bold}}
 .nb-note{{fill:{muted};font-size:11px}}
 .nb-axis{{stroke:{muted};stroke-width:1;fill:none}}
 .nb-grid{{stroke:{grid};stroke-width:1;fill:none}}
 .nb-reference{{stroke:{muted};stroke-width:1;stroke-dasharray:4 3;fill:none}}
 .nb-band{{fill:{muted};fill-opacity:0.18;stroke:none}}
 .nb-bars{{fill:{blue};fill-opacity:0.35;stroke:{blue};stroke-width:1}}
-.nb-paper{{fill:{paper};fill-opacity:0.85;stroke:none}}
 .nb-line{{fill:none;stroke-width:1.7;stroke-linejoin:round}}
 .nb-cold{{fill:{blue};stroke:none;shape-rendering:crispEdges}}
 .nb-warm{{fill:{warm};stroke:none;shape-rendering:crispEdges}}

@@ -11,6 +11,9 @@ use serde::Serialize;
 const EFFECTIVE: [f64; 2] = [10.0, 30.0];
 /// Shares of rows outside a simulated range that deserve a remark, and that are a problem.
 const OUTSIDE: [f64; 2] = [0.001, 0.02];
+/// Of rows that differ in nothing, a share of more than this over n lies outside the range of n others in one of 2000 columns:
+/// (1 + 10) e⁻¹⁰.
+const CHANCE_OUTSIDE: f64 = 10.0;
 /// AUC above which the observations are not reproduced, whatever the number of rows.
 const FAR: f64 = 0.55;
 /// Kolmogorov-Smirnov distance from which posteriors are badly calibrated, whatever the number of events.
@@ -59,6 +62,17 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
 }
 
+/// How much of a source lies outside the range of simulated x.
+#[derive(Clone, Copy, Debug)]
+pub struct Extrapolated {
+    /// Share of the draws outside in any column.
+    pub share: f64,
+    /// Rows that the range was taken of.
+    pub rows: usize,
+    /// Their columns.
+    pub columns: usize,
+}
+
 /// What is known of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Facts<'a> {
@@ -78,8 +92,8 @@ pub struct Facts<'a> {
     pub x_auc: Option<Estimate>,
     /// Name of each column of y, and the share of its observations outside the simulated range.
     pub outside: Vec<(String, f64)>,
-    /// Share of the source's draws outside the range of the simulated x.
-    pub extrapolated: Option<f64>,
+    /// Draws of the source outside the range of the simulated x.
+    pub extrapolated: Option<Extrapolated>,
     /// Effective samples behind the source's gradient at the end of its training.
     pub effective_samples: Option<f64>,
     /// Trainings of what was kept: name, and what the last tenth still gained in held-out loss.
@@ -97,7 +111,7 @@ pub fn verdict(facts: &Facts) -> Verdict {
     let mut findings = vec![reproduced(facts)];
     findings.extend(bin_by_bin(facts));
     findings.extend(near_truth(facts));
-    findings.extend(outside(&facts.outside));
+    findings.extend(outside(&facts.outside, facts.pairs));
     findings.extend(extrapolated(facts));
     findings.extend(effective(facts));
     findings.extend(calibrated(facts.calibration));
@@ -136,18 +150,20 @@ fn gravest_first(findings: &mut [Finding]) -> Level {
 }
 
 fn headline(level: Level, facts: &Facts) -> &'static str {
+    let alike = |auc: Estimate| auc.value <= auc.null.high;
+    let columns_alike = unlikely_columns(&facts.chi_squares).is_empty();
     match (level, facts.y_auc) {
+        (Level::Problem, _) => "Do not use this source as it is: see the points below.",
         (_, None) => "Not judged: the observations were not at hand.",
         (Level::Good | Level::Note, _) => {
             "The learned source reproduces the observations, and nothing speaks against it."
         }
-        (Level::Caution, Some(auc)) if auc.null.contains(auc.value) || auc.value < 0.5 => {
+        (Level::Caution, Some(auc)) if alike(auc) && columns_alike => {
             "The learned source reproduces the observations; look at the points below before using it."
         }
         (Level::Caution, _) => {
             "The learned source nearly reproduces the observations; look at the points below before using it."
         }
-        (Level::Problem, _) => "Do not use this source as it is: see the points below.",
     }
 }
 
@@ -237,22 +253,24 @@ fn near_truth(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// The level of a share of rows outside a range; none where it is nothing to speak of.
-fn outside_level(share: f64) -> Option<Level> {
+/// The level of a share of rows outside a range in any of so many columns, the range being that of `rows` others; none where
+/// it is nothing to speak of.
+fn outside_level(share: f64, rows: usize, columns: usize) -> Option<Level> {
+    let chance = CHANCE_OUTSIDE * columns as f64 / rows.max(1) as f64;
     match share {
-        s if s > OUTSIDE[1] => Some(Level::Problem),
-        s if s > OUTSIDE[0] => Some(Level::Caution),
+        s if s > OUTSIDE[1].max(chance) => Some(Level::Problem),
+        s if s > OUTSIDE[0].max(chance) => Some(Level::Caution),
         s if s > 0.0 => Some(Level::Note),
         _ => None,
     }
 }
 
-fn outside(shares: &[(String, f64)]) -> Option<Finding> {
+fn outside(shares: &[(String, f64)], simulated: usize) -> Option<Finding> {
     let found: Vec<&(String, f64)> = shares.iter().filter(|(_, s)| *s > 0.0).collect();
     let most = found
         .iter()
         .fold(0.0, |most: f64, (_, share)| most.max(*share));
-    let level = outside_level(most)?;
+    let level = outside_level(most, simulated, 1)?;
     let columns: Vec<String> = found
         .iter()
         .map(|(name, share)| format!("{name} {}", percent(*share)))
@@ -272,8 +290,12 @@ fn outside(shares: &[(String, f64)]) -> Option<Finding> {
 }
 
 fn extrapolated(facts: &Facts) -> Option<Finding> {
-    let share = facts.extrapolated?;
-    let level = outside_level(share)?;
+    let Extrapolated {
+        share,
+        rows,
+        columns,
+    } = facts.extrapolated?;
+    let level = outside_level(share, rows, columns)?;
     (level > Level::Note).then(|| Finding {
         level: Level::Caution,
         text: format!(

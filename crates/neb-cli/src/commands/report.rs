@@ -47,18 +47,25 @@ pub(crate) fn run(args: &args::Report, session: Session) -> Result<()> {
     session.output.result(&written, text)
 }
 
-/// Writes the page and its figures. Those in the folder of the run are replaced, since they follow from it; a page elsewhere only
-/// with --force.
+/// Writes the page and its figures. Those in the folder of the run are replaced, since they follow from it; a page or figures
+/// elsewhere only with --force.
 pub(crate) fn write(args: &args::Report, session: Session) -> Result<Written> {
     let page = args.output.clone().unwrap_or_else(|| args.run.join(REPORT));
-    neb_data::check_target(&page, session.force || args.output.is_none())?;
+    let replace = session.force || args.output.is_none();
+    let folder = page.with_file_name(FIGURES);
+    neb_data::check_target(&page, replace)?;
+    for figure in known_figures(&folder)? {
+        neb_data::check_target(&figure, replace)?;
+    }
     let (report, found) = match unfolding::is_one(&args.run) {
         true => unfolding::report(args)?,
         false => contents::report(&Material::read(args, session.seed_flag)?)?,
     };
-    let folder = page.with_file_name(FIGURES);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    clear(&folder)?;
+    // An earlier report may have figures that this one lacks.
+    for figure in known_figures(&folder)? {
+        fs::remove_file(&figure).with_context(|| figure.display().to_string())?;
+    }
     let mut figures = Vec::new();
     for figure in report.figures() {
         figures.extend(save(figure, &folder)?);
@@ -83,21 +90,25 @@ pub(crate) fn top(args: &args::Report, rows: usize) -> Result<String> {
     Ok(report.top())
 }
 
-/// Removes the figures of an earlier report, of which this one may lack some.
-fn clear(folder: &Path) -> Result<()> {
+/// The files of a folder, if there is one, that have names of a report's figures.
+fn known_figures(folder: &Path) -> Result<Vec<PathBuf>> {
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let part = |part: Option<&std::ffi::OsStr>| {
+        let text = part.unwrap_or_default();
+        text.to_string_lossy().into_owned()
+    };
+    let mut known = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let file = entry?.path();
-        let part = |part: Option<&std::ffi::OsStr>| {
-            let text = part.unwrap_or_default();
-            text.to_string_lossy().into_owned()
-        };
         let (name, kind) = (part(file.file_stem()), part(file.extension()));
-        let known = contents::FIGURES.contains(&name.as_str()) || unfolding::draws(&name);
-        if known && KINDS.contains(&kind.as_str()) {
-            fs::remove_file(&file).with_context(|| file.display().to_string())?;
+        let is_known = contents::FIGURES.contains(&name.as_str()) || unfolding::draws(&name);
+        if is_known && KINDS.contains(&kind.as_str()) {
+            known.push(file);
         }
     }
-    Ok(())
+    Ok(known)
 }
 
 /// Writes a figure as SVG and as PNG.

@@ -32,6 +32,7 @@ pub(super) use self::spectra::DENSITY;
 pub(super) use self::summary::{COMMAND, Summary};
 
 use self::bins::Observable;
+use self::bottom_line::Weights;
 use self::input::Input;
 use self::replicas::Maker;
 use self::spectra::{Binned, Material};
@@ -169,6 +170,18 @@ pub(crate) fn unfold_and_write(
     let draws = input
         .x_transforms
         .inverse(unfolding.sample(args.draws, seed));
+    let signed = Weights {
+        after: &unfolding.weights,
+        before: &input.events.produced_weights,
+    };
+    let shares = unfolding.particles.weights.iter();
+    let shares: Vec<f32> = shares
+        .map(|share| (share * unfolding.produced) as f32)
+        .collect();
+    let positive = Weights {
+        after: &shares,
+        before: &unfolding.folding.start,
+    };
     let material = Material {
         input: &input,
         weights: &unfolding.weights,
@@ -195,7 +208,7 @@ pub(crate) fn unfold_and_write(
     if let Some(efficiency) = &unfolding.folding.efficiency {
         efficiency.save(&run.path(EFFICIENCY))?;
     }
-    let bottom_line = bottom_line::test(&input, &unfolding.weights, seed)?;
+    let bottom_line = bottom_line::test(&input, &signed, &positive, seed)?;
     let refit = (unfolding.particles.iteration, config.particles.memory_limit);
     let (events, names) = (&input.events, &input.x_names);
     let found = Found {
@@ -218,7 +231,9 @@ pub(crate) fn unfold_and_write(
 
     // A truth that cannot be used takes nothing away from what is there now.
     let score = match &args.truth {
-        Some(path) => Some(score::score(args, path, &material, &spectra, seed)?),
+        Some(path) => Some(score::score(
+            args, path, &material, &positive, &spectra, seed,
+        )?),
         None => None,
     };
     if let Some(score) = &score {

@@ -25,7 +25,7 @@ pub struct FittedSource {
     /// q(x|y).
     pub recognition: Option<Recognition>,
     /// Whether it is an unfolding's whose events were not all reconstructed.
-    pub(super) behind_efficiency: bool,
+    pub behind_efficiency: bool,
 }
 
 impl FittedSource {
@@ -107,6 +107,17 @@ impl Posteriors<'_> {
             return Err(Error::input(
                 "this source is an unfolding's, and its events were not all reconstructed: a posterior has to count the efficiency",
                 "`neb posterior RUN` and `neb calibrate RUN` do",
+            ));
+        }
+        let (own, other) = (&self.source.names[..], self.surrogate.x_names());
+        if own != other || self.source.transforms != *self.surrogate.x_transforms() {
+            return Err(Error::input(
+                format!(
+                    "the source is of `{}` and the surrogate of `{}`, or they see these through other transforms",
+                    own.join("`, `"),
+                    other.join("`, `")
+                ),
+                "take both from the same run",
             ));
         }
         Posterior::new(self.source.model.source(), self.surrogate)

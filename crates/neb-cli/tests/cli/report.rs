@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use neb_data::{Array, Dataset};
+
 use crate::folder::Folder;
 
 const FIGURES: [&str; 4] = [
@@ -59,6 +61,41 @@ fn a_report_can_be_repeated() {
     folder.refused("report run -o mine.html", &["mine.html", "--force"]);
     folder.succeed("report run -o mine.html --force");
     assert!(shows(&page(&folder, "mine.html"), "source"));
+    // Figures beside a page elsewhere may be anybody's.
+    fs::create_dir_all(folder.path("other/figures")).unwrap();
+    fs::write(folder.path("other/figures/source.png"), "mine").unwrap();
+    folder.refused(
+        "report run -o other/page.html",
+        &["other/figures/source.png", "--force"],
+    );
+    assert_eq!(folder.bytes("other/figures/source.png"), b"mine");
+}
+
+/// Rows of weight zero, far from everything, change neither the AUC nor the histograms.
+#[test]
+fn event_weights_of_the_observations_count() {
+    let folder = Folder::with_run();
+    let y = Dataset::open(folder.path("seen.npz")).unwrap().array("y");
+    let mut y = y.unwrap().values;
+    let mut weights = vec![1f32; y.len() / 2];
+    y.extend([50.0; 800]);
+    weights.extend([0.0; 400]);
+    let arrays = [
+        Array::new("y", &[weights.len(), 2], &y[..]),
+        Array::new("weight", &[weights.len()], &weights[..]),
+    ];
+    neb_data::write(folder.path("weighted.npz"), true, &arrays).unwrap();
+    let auc = |line: &str| -> f64 {
+        let said: serde_json::Value = serde_json::from_str(&folder.succeed(line)).unwrap();
+        said["y_auc"]["value"].as_f64().unwrap()
+    };
+    let plain = auc("report run --json");
+    let weighted = auc("report run --observations weighted.npz --json");
+    assert!((plain - weighted).abs() < 0.1, "{plain} {weighted}");
+    let text = page(&folder, "run/report.html");
+    assert!(
+        text.contains("bars √Σw²") && !text.contains("outside the range of the simulated pairs")
+    );
 }
 
 #[test]
@@ -73,6 +110,11 @@ fn the_truth_adds_its_auc_and_a_posterior() {
     assert!(folder.path("run/figures/posterior.svg").exists());
     folder.succeed("report run");
     assert!(!folder.path("run/figures/posterior.svg").exists());
+    folder.write_pairs("uneven.npz", &[0.1; 10], &[0.1; 20]);
+    folder.refused(
+        "report run --truth uneven.npz",
+        &["uneven.npz", "x has 5 rows, y has 10"],
+    );
 }
 
 /// Data that are gone are said to be gone, and what needs them is left out.

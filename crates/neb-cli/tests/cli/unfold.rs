@@ -338,6 +338,50 @@ fn a_slice_of_the_collider_sample() {
     assert!(page.contains("<figure id=\"joint-7\"") && page.contains("<figure id=\"joint-8\""));
 }
 
+/// `pt` is not seen and `met` is no column of x: only `m` has a binned unfolding. The truth has negative weights, and the
+/// smooth source has errors of its own.
+#[test]
+fn columns_are_paired_by_their_names() {
+    let folder = Folder::new();
+    let noise = Noise::new(1, Purpose::Test, 9);
+    let names = |first: &str, second: &str| [first.to_owned(), second.to_owned()];
+    let (x_names, y_names) = (names("pt", "m"), names("m", "met"));
+    let x = noise.normal(1200, 2);
+    let smeared = Noise::new(2, Purpose::Test, 9).normal(1200, 2);
+    let y: Vec<f32> = (0..1200)
+        .flat_map(|row| {
+            let (pt, m) = (x.row(row)[0], x.row(row)[1]);
+            let noise = smeared.row(row);
+            [m + 0.3 * noise[0], pt + 0.3 * noise[1]]
+        })
+        .collect();
+    let weights: Vec<f32> = (0..1200)
+        .map(|row| if row % 10 == 0 { -1.0 } else { 1.0 })
+        .collect();
+    let seen = Array::new("y", &[1200, 2], &y[..]).with_names(&y_names);
+    let hidden = Array::new("x", &[1200, 2], x.values()).with_names(&x_names);
+    let weight = Array::new("weight", &[1200], &weights[..]);
+    for (name, arrays) in [
+        ("pairs.npz", vec![hidden.clone(), seen.clone()]),
+        ("data.npz", vec![seen]),
+        ("truth.npz", vec![hidden, weight]),
+    ] {
+        neb_data::write(folder.path(name), true, &arrays).unwrap();
+    }
+    let text = folder.succeed(
+        "unfold --pairs pairs.npz --observations data.npz --truth truth.npz --quiet --epochs 2 --components 1 \
+         --smooth-epochs 1 --replicas 2 --draws 500 -o run",
+    );
+    assert!(text.contains("against the truth"), "{text}");
+    let spectrum = |name: &str| {
+        let bytes = folder.bytes(&format!("run/spectra/{name}.csv"));
+        String::from_utf8(bytes).unwrap()
+    };
+    let (pt, m) = (spectrum("pt"), spectrum("m"));
+    assert!(m.contains("ibu") && !pt.contains("ibu"), "{pt}");
+    assert!(pt.contains("draws"), "{pt}");
+}
+
 /// A truth that cannot be scored costs the score, never the run.
 #[test]
 fn an_unusable_truth_leaves_the_run() {

@@ -5,7 +5,7 @@ use crate::figure::Figure;
 use crate::legend::{self, Entry, Key};
 use crate::panel::{Labels, Panel};
 use crate::style::Role;
-use crate::svg::{Anchor, Svg};
+use crate::svg::Svg;
 
 use super::Tiles;
 
@@ -16,7 +16,7 @@ pub struct Curves<'a> {
     pub name: &'a str,
     /// What it shows.
     pub title: &'a str,
-    /// Name of the horizontal axes.
+    /// Name of the horizontal axes, on which epochs or iterations are counted.
     pub x_name: &'a str,
     /// Name of the vertical axes.
     pub y_name: &'a str,
@@ -86,7 +86,7 @@ pub fn curves(data: &Curves) -> Figure {
     legend::rows(&mut svg, [60.0, 4.0], width - 60.0, &entries);
     for (number, content) in data.panels.iter().enumerate() {
         let points = || content.curves.iter().flat_map(|curve| &curve.points);
-        let x = Axis::around(points().map(|point| point[0]), 0.02);
+        let x = Axis::around(points().map(|point| point[0]), 0.02).map(Axis::counted);
         let y = vertical(content, data.level.map(|level| level.0));
         let (Some(x), Some(y)) = (x, y) else { continue };
         let panel = Panel {
@@ -125,13 +125,6 @@ fn draw(svg: &mut Svg, content: &CurvePanel, panel: &Panel, level: Option<f64>) 
             }
         }
     });
-    if content.curves.iter().all(|curve| curve.points.is_empty()) {
-        let middle = panel.at(
-            0.5 * (panel.x.low + panel.x.high),
-            0.5 * (panel.y.low + panel.y.high),
-        );
-        svg.text("nb-note", middle, Anchor::Middle, "nothing was recorded");
-    }
     panel.border(svg);
 }
 

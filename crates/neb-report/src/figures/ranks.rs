@@ -18,14 +18,16 @@ pub fn rank_histograms(name: &str, columns: &[String], calibration: &Calibration
         Entry::new(Key::Band, "95 % of the bins of exact posteriors"),
     ];
     let wide = count <= 2 || count == 4;
-    let tiles = Tiles {
+    let mut tiles = Tiles {
         columns: if wide { 2.min(count) } else { 3 },
         size: [if wide { 290.0 } else { 184.0 }, 130.0],
         margins: [54.0, 24.0, 10.0, 42.0],
-        top: legend::LINE,
+        top: 0.0,
     };
+    let width = tiles.extent(count)[0] - 54.0;
+    tiles.top = legend::height(width, &entries);
     let mut svg = Svg::new(name);
-    legend::rows(&mut svg, [54.0, 4.0], 1000.0, &entries);
+    legend::rows(&mut svg, [54.0, 4.0], width, &entries);
     let band = calibration.histogram_band;
     let highest = calibration
         .marginals

@@ -13,6 +13,12 @@ fn auc(value: f64) -> Option<Estimate> {
     })
 }
 
+const EXTRAPOLATED: Extrapolated = Extrapolated {
+    share: 0.0,
+    rows: 15_000,
+    columns: 2,
+};
+
 /// A run with nothing to worry about.
 fn fine() -> Facts<'static> {
     Facts {
@@ -23,7 +29,7 @@ fn fine() -> Facts<'static> {
         y_auc: auc(0.497),
         chi_squares: vec![("y1".to_owned(), 48.0, 36)],
         outside: vec![("y1".to_owned(), 0.0)],
-        extrapolated: Some(0.0),
+        extrapolated: Some(EXTRAPOLATED),
         effective_samples: Some(230.0),
         last_gains: vec![("mixture-8".to_owned(), 0.001)],
         ..Facts::default()
@@ -81,7 +87,12 @@ fn every_worry_is_raised() {
     worry(&|f| f.outside[0].1 = 0.011, Level::Caution, "y1 1.1 %");
     worry(&|f| f.outside[0].1 = 0.21, Level::Problem, "y1 21.0 %");
     worry(
-        &|f| f.extrapolated = Some(0.01),
+        &|f| {
+            f.extrapolated = Some(Extrapolated {
+                share: 0.01,
+                ..EXTRAPOLATED
+            })
+        },
         Level::Caution,
         "wider proposal",
     );
@@ -118,6 +129,27 @@ fn little_things_stay_notes() {
     let verdict = verdict(&facts);
     assert_eq!(verdict.level, Level::Note);
     assert!(says(&verdict, Level::Note, "y1 0.01 %"));
+}
+
+/// Of 2000 rows that differ in nothing, a few lie beyond 2000 others: 0.1 % on average.
+#[test]
+fn what_chance_puts_outside_is_a_note() {
+    let mut facts = fine();
+    facts.outside[0].1 = 0.003;
+    assert_eq!(verdict(&facts).level, Level::Caution);
+    facts.pairs = 2000;
+    assert_eq!(verdict(&facts).level, Level::Note);
+}
+
+/// The sentence on top does not contradict the points below it.
+#[test]
+fn the_headline_knows_of_everything() {
+    let mut facts = fine();
+    facts.chi_squares[0].1 = 400.0;
+    assert!(verdict(&facts).headline.contains("nearly"));
+    facts.y_auc = None;
+    facts.effective_samples = Some(4.0);
+    assert!(verdict(&facts).headline.contains("Do not use"));
 }
 
 /// Posteriors that are exact, and the same made four times too narrow.

@@ -59,7 +59,7 @@ pub fn unfolding_verdict(facts: &UnfoldingFacts) -> Verdict {
         bin_by_bin(facts),
         facts.trust.map(|trust| closure(&trust.closure)),
         facts.trust.map(|trust| stress(&trust.stress)),
-        outside(&facts.outside),
+        outside(&facts.outside, facts.events[1]),
         Some(effective(facts)),
         negative(facts),
         near_truth(facts),
@@ -167,6 +167,15 @@ fn missed(columns: &[Recovered], allowed: impl Fn(&Recovered) -> f64) -> Vec<Str
         .collect()
 }
 
+/// Whether what is left, though allowed, is more than errors explain.
+fn how_near(columns: &[Recovered]) -> &'static str {
+    let is_sure = |column: &Recovered| is_unlikely(column.chi_square, column.bins);
+    match columns.iter().any(is_sure) {
+        true => "nearly, though not within errors",
+        false => "within errors",
+    }
+}
+
 fn greatest(columns: &[Recovered], of: fn(&Recovered) -> f64) -> f64 {
     columns.iter().map(of).fold(0.0, f64::max)
 }
@@ -187,7 +196,8 @@ fn closure(columns: &[Recovered]) -> Finding {
         true => Finding {
             level: Level::Good,
             text: format!(
-                "Closure: simulation unfolded with itself comes back within errors ({figures})."
+                "Closure: simulation unfolded with itself comes back {} ({figures}).",
+                how_near(columns)
             ),
         },
         false => Finding {
@@ -216,7 +226,8 @@ fn stress(columns: &[Recovered]) -> Finding {
         true => Finding {
             level: Level::Good,
             text: format!(
-                "Stress: a known change of the simulation by up to {shift} is found again within errors (χ² {square:.0} over {bins} bins, at most {rest} left)."
+                "Stress: a known change of the simulation by up to {shift} is found again {} (χ² {square:.0} over {bins} bins, at most {rest} left).",
+                how_near(columns)
             ),
         },
         false => Finding {
@@ -237,7 +248,7 @@ fn effective(facts: &UnfoldingFacts) -> Finding {
         grouped(data.round() as usize)
     );
     let [_, simulation, _] = facts.replicas;
-    match (weighted >= data, simulation > 0) {
+    match (weighted >= data, simulation >= 2) {
         (true, _) => Finding {
             level: Level::Good,
             text: format!("{counts}."),
@@ -274,16 +285,20 @@ fn errors(facts: &UnfoldingFacts) -> Vec<Finding> {
     let [data, simulation, training] = facts.replicas;
     let mut found = Vec::new();
     if data < 2 {
+        let which = match simulation >= 2 || training >= 2 {
+            true => "Errors are without those of the data",
+            false => "There are no errors",
+        };
         found.push(Finding {
             level: Level::Caution,
-            text: "There are no errors: `--replicas 100` costs little more than one.".to_owned(),
+            text: format!("{which}: `--replicas 100` costs little more than none."),
         });
     } else if data < FEWEST_REPLICAS {
         let uncertain = percent(1.0 / (2.0 * (data - 1) as f64).sqrt());
         found.push(Finding {
             level: Level::Caution,
             text: format!(
-                "Errors come from {data} replicas of the data, and are themselves uncertain by {uncertain}; `--replicas 100` costs little more."
+                "Errors come from {data} replicas of the data, and are themselves uncertain by {uncertain}; `--replicas 100` costs little more than none."
             ),
         });
     }

@@ -26,8 +26,8 @@ pub use classifier::{Classifier, Scorer};
 pub use mmd::Mmd;
 pub(crate) use network::Committee;
 pub use network::Network;
-pub use sample::Sample;
 pub(crate) use sample::check_finite;
+pub use sample::{Sample, spread_rows};
 pub use two_sample::{CompareOptions, Comparison, Separation, compare, compare_with, separate};
 pub use wasserstein::SlicedWasserstein;
 

@@ -1,6 +1,6 @@
 //! A sample as the checks take it: rows, perhaps with weights, verified before anything is computed.
 
-use crate::{Error, Result, Rows};
+use crate::{Error, Matrix, Result, Rows};
 
 /// Rows of a sample, and how often each counts.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +18,16 @@ impl<'a> Sample<'a> {
             rows,
             weights: Some(weights),
         }
+    }
+
+    /// At most `most` of its rows with their weights, spread evenly ([`spread_rows`]).
+    pub fn thinned(&self, most: usize) -> (Matrix, Option<Vec<f32>>) {
+        let rows = spread_rows(self.rows.rows(), most);
+        let weights = self.weights.map(|weights| {
+            let weights = rows.iter().map(|&row| weights[row as usize]);
+            weights.collect()
+        });
+        (self.rows.gather(&rows), weights)
     }
 
     /// The weight of a row.
@@ -58,6 +68,12 @@ impl<'a> From<Rows<'a>> for Sample<'a> {
             weights: None,
         }
     }
+}
+
+/// Numbers of at most `most` of so many rows, spread evenly: rows in the order of their files stand for all of them.
+pub fn spread_rows(rows: usize, most: usize) -> Vec<u32> {
+    let chosen = rows.min(most);
+    (0..chosen).map(|at| (at * rows / chosen) as u32).collect()
 }
 
 /// (Σ w)² / Σ w².
@@ -112,4 +128,21 @@ pub(super) fn check_weights(weights: &[f32], rows: usize, name: &str) -> Result<
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinned_samples_keep_the_last_rows() {
+        assert_eq!(spread_rows(3, 5), [0, 1, 2]);
+        assert_eq!(spread_rows(10, 4), [0, 2, 5, 7]);
+        assert_eq!(spread_rows(0, 4), [0u32; 0]);
+        let rows = Matrix::from_fn(10, 1, |row, _| row as f32);
+        let weights: Vec<f32> = (0..10).map(|row| 2.0 * row as f32).collect();
+        let (rows, weights) = Sample::weighted(rows.view(), &weights).thinned(4);
+        assert_eq!(rows.values(), [0.0, 2.0, 5.0, 7.0]);
+        assert_eq!(weights.unwrap(), [0.0, 4.0, 10.0, 14.0]);
+    }
 }

@@ -6,13 +6,13 @@
 
 use super::log_sum::LogSum;
 use super::{Estimate, Samples};
-use crate::{Acceptance, Likelihood, MatrixMut, Rows};
+use crate::{Acceptance, Likelihood, MatrixMut};
 
 /// log (1/K) Σ_k ε(x_k); zero where every x is observed.
-pub(super) fn log_mean_acceptance(likelihood: &dyn Likelihood, x: Rows) -> f64 {
-    likelihood
-        .acceptance()
-        .map_or(0.0, |acceptance| log_mean(&log_acceptance(acceptance, x)))
+pub(super) fn log_mean_acceptance(likelihood: &dyn Likelihood, samples: Samples) -> f64 {
+    likelihood.acceptance().map_or(0.0, |acceptance| {
+        log_mean(&log_acceptance(acceptance, samples))
+    })
 }
 
 /// Turns an estimate made with q(y|x) ε(x) into one of the law of what is observed.
@@ -22,10 +22,10 @@ pub(super) fn normalise(
     samples: Samples,
     event_weights: &[f64],
 ) {
-    let (Samples::Shared(x) | Samples::Independent(x)) = samples;
-    let log = log_acceptance(acceptance, x);
+    let x = samples.x();
+    let log = log_acceptance(acceptance, samples);
     let of_each = match samples {
-        Samples::Shared(_) => log.len(),
+        Samples::Shared(_) | Samples::Weighted(..) => log.len(),
         Samples::Independent(_) => log.len() / estimate.values.len(),
     };
     let norms: Vec<f64> = log.chunks(of_each).map(log_mean).collect();
@@ -38,7 +38,7 @@ pub(super) fn normalise(
     let slope = |(k, &log): (usize, &f32)| {
         let group = k / of_each;
         let weight = match samples {
-            Samples::Shared(_) => 1.0,
+            Samples::Shared(_) | Samples::Weighted(..) => 1.0,
             Samples::Independent(_) => event_weights[group],
         };
         (-weight * (f64::from(log) - norms[group]).exp() / of_each as f64) as f32
@@ -49,9 +49,13 @@ pub(super) fn normalise(
     acceptance.add_gradient(x, &slopes, grad_x);
 }
 
-fn log_acceptance(acceptance: &dyn Acceptance, x: Rows) -> Vec<f32> {
-    let mut log = vec![0.0; x.rows()];
-    acceptance.log_acceptance(x, &mut log);
+/// log w_k ε(x_k).
+fn log_acceptance(acceptance: &dyn Acceptance, samples: Samples) -> Vec<f32> {
+    let mut log = vec![0.0; samples.x().rows()];
+    acceptance.log_acceptance(samples.x(), &mut log);
+    for (log, weight) in log.iter_mut().zip(samples.log_weights().unwrap_or(&[])) {
+        *log += weight;
+    }
     log
 }
 

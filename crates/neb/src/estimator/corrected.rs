@@ -80,6 +80,7 @@ mod tests {
         assert!(left.abs() < 0.25 * bias + 0.006, "{left} of {bias}");
     }
 
+    /// With and without importance weights.
     #[test]
     fn gradient_is_the_derivative_of_the_closed_form() {
         let likelihood = AdditiveNoise {
@@ -87,31 +88,39 @@ mod tests {
             deviation: 0.5,
         };
         let (y, x) = (noise(2).normal(4, 2), noise(3).normal(40, 2));
-        let samples = Samples::Shared(x.view());
-        let found = corrected(&likelihood, Batch::from(y.view()), samples, Gradient::Dense);
-        let found = found.unwrap();
-        let value = |x: &[f64]| -> f64 {
-            let of = |row: usize| {
-                let weight = |x: &[f64]| {
-                    let square = x
-                        .iter()
-                        .zip(y.row(row))
-                        .map(|(x, &y)| (x - f64::from(y)).powi(2));
-                    (-square.sum::<f64>() / 0.5).exp() / (std::f64::consts::TAU * 0.25)
+        let log_weights = noise(6).normal(40, 1);
+        let log_weights = log_weights.values();
+        for samples in [
+            Samples::Shared(x.view()),
+            Samples::Weighted(x.view(), log_weights),
+        ] {
+            let found = corrected(&likelihood, Batch::from(y.view()), samples, Gradient::Dense);
+            let found = found.unwrap();
+            let value = |x: &[f64]| -> f64 {
+                let of = |row: usize| {
+                    let weight = |(k, x): (usize, &[f64])| {
+                        let square = x
+                            .iter()
+                            .zip(y.row(row))
+                            .map(|(x, &y)| (x - f64::from(y)).powi(2));
+                        let log_weight = samples.log_weights().map_or(0.0, |logs| logs[k]);
+                        (f64::from(log_weight) - square.sum::<f64>() / 0.5).exp()
+                            / (std::f64::consts::TAU * 0.25)
+                    };
+                    let weights: Vec<f64> = x.chunks(2).enumerate().map(weight).collect();
+                    let (sum, n) = (weights.iter().sum::<f64>(), weights.len() as f64);
+                    let squares: f64 = weights.iter().map(|w| (w / sum).powi(2)).sum();
+                    (sum / n).ln() + 0.5 * (squares - 1.0 / n)
                 };
-                let weights: Vec<f64> = x.chunks(2).map(weight).collect();
-                let (sum, n) = (weights.iter().sum::<f64>(), weights.len() as f64);
-                let squares: f64 = weights.iter().map(|w| (w / sum).powi(2)).sum();
-                (sum / n).ln() + 0.5 * (squares - 1.0 / n)
+                (0..4).map(of).sum::<f64>() / 4.0
             };
-            (0..4).map(of).sum::<f64>() / 4.0
-        };
-        let at: Vec<f64> = x.values().iter().map(|&v| f64::from(v)).collect();
-        assert!((found.value - value(&at)).abs() < 1e-6);
-        finite_differences(value, &at, found.grad_x.values(), 1e-6);
-        let values = corrected_log_marginal_values(&likelihood, y.view(), x.view()).unwrap();
-        for (a, b) in values.iter().zip(&found.values) {
-            assert!((a - b).abs() < 1e-6);
+            let at: Vec<f64> = x.values().iter().map(|&v| f64::from(v)).collect();
+            assert!((found.value - value(&at)).abs() < 1e-6);
+            finite_differences(value, &at, found.grad_x.values(), 1e-6);
+            let values = corrected_log_marginal_values(&likelihood, y.view(), samples).unwrap();
+            for (a, b) in values.iter().zip(&found.values) {
+                assert!((a - b).abs() < 1e-6);
+            }
         }
     }
 

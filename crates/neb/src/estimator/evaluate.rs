@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::accepted::log_mean_acceptance;
 use super::corrected::corrected_value;
 use super::log_sum::LogSum;
-use super::pairs::check_dims;
+use super::pairs::{add_to_rows, check_dims};
 use super::{Batch, Gradient, Samples, mc};
 use crate::{Error, Likelihood, Matrix, Result, Rows};
 
@@ -38,30 +38,40 @@ pub fn log_marginal(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Result<(f6
 /// # Errors
 /// If the columns of y or x are not those of the likelihood, or x has no rows.
 pub fn log_marginal_values(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Result<Vec<f64>> {
-    let log_k = (x.rows() as f64).ln() + log_mean_acceptance(likelihood, x);
-    let sums = log_sums(likelihood, y, x)?;
+    let log_k = (x.rows() as f64).ln() + log_mean_acceptance(likelihood, Samples::Shared(x));
+    let sums = log_sums(likelihood, y, Samples::Shared(x))?;
     Ok(sums.iter().map(|sum| sum.value() - log_k).collect())
 }
 
-/// As [`log_marginal_values`], each value corrected for its bias as by [`super::corrected()`].
+/// As [`log_marginal_values`] of shared samples, weighted or not, each value corrected for its bias as by
+/// [`super::corrected()`].
 ///
 /// # Errors
 /// As [`log_marginal_values`].
+///
+/// # Panics
+/// If every observation has samples of its own.
 pub fn corrected_log_marginal_values(
     likelihood: &dyn Likelihood,
     y: Rows,
-    x: Rows,
+    samples: Samples,
 ) -> Result<Vec<f64>> {
-    let sums = log_sums(likelihood, y, x)?;
-    let accepted = log_mean_acceptance(likelihood, x);
+    assert!(
+        !matches!(samples, Samples::Independent(_)),
+        "samples must be shared"
+    );
+    let sums = log_sums(likelihood, y, samples)?;
+    let accepted = log_mean_acceptance(likelihood, samples);
+    let k = samples.x().rows();
     Ok(sums
         .iter()
-        .map(|sum| corrected_value(sum, x.rows()) - accepted)
+        .map(|sum| corrected_value(sum, k) - accepted)
         .collect())
 }
 
-/// Σ_k q(y_i|x_k) for each row of y.
-fn log_sums(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Result<Vec<LogSum>> {
+/// Σ_k w_k q(y_i|x_k) for each row of y.
+fn log_sums(likelihood: &dyn Likelihood, y: Rows, samples: Samples) -> Result<Vec<LogSum>> {
+    let x = samples.x();
     check_dims(likelihood, y, x)?;
     if x.rows() == 0 {
         return Err(Error::input(
@@ -77,8 +87,9 @@ fn log_sums(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Result<Vec<LogSum>
             let parts: Vec<Vec<LogSum>> = starts(x.rows(), SAMPLES_PER_TILE)
                 .map(|part| {
                     let first = part * SAMPLES_PER_TILE;
-                    let x = x.slice(first..x.rows().min(first + SAMPLES_PER_TILE));
-                    tile_sums(likelihood, y, x)
+                    let range = first..x.rows().min(first + SAMPLES_PER_TILE);
+                    let log_weights = samples.log_weights().map(|all| &all[range.clone()]);
+                    tile_sums(likelihood, y, x.slice(range), log_weights)
                 })
                 .collect();
             (0..y.rows())
@@ -92,8 +103,16 @@ fn log_sums(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Result<Vec<LogSum>
     Ok(groups.concat())
 }
 
-fn tile_sums(likelihood: &dyn Likelihood, y: Rows, x: Rows) -> Vec<LogSum> {
+fn tile_sums(
+    likelihood: &dyn Likelihood,
+    y: Rows,
+    x: Rows,
+    log_weights: Option<&[f32]>,
+) -> Vec<LogSum> {
     let mut tile = Matrix::zeros(y.rows(), x.rows());
     likelihood.log_prob_pairs(y, x, tile.view_mut());
+    if let Some(log_weights) = log_weights {
+        add_to_rows(&mut tile, log_weights);
+    }
     (0..y.rows()).map(|row| LogSum::of(tile.row(row))).collect()
 }

@@ -120,6 +120,25 @@ pub enum Samples<'a> {
     Shared(Rows<'a>),
     /// K rows for each of B observations: rows i·K .. (i + 1)·K serve observation i alone.
     Independent(Rows<'a>),
+    /// As `Shared`, of another law than the source's, each row with the logarithm of its importance weight.
+    Weighted(Rows<'a>, &'a [f32]),
+}
+
+impl<'a> Samples<'a> {
+    /// The samples themselves.
+    pub fn x(self) -> Rows<'a> {
+        match self {
+            Self::Shared(x) | Self::Independent(x) | Self::Weighted(x, _) => x,
+        }
+    }
+
+    /// Their log importance weights, where they have any.
+    pub fn log_weights(self) -> Option<&'a [f32]> {
+        match self {
+            Self::Weighted(_, log_weights) => Some(log_weights),
+            _ => None,
+        }
+    }
 }
 
 /// Which pairs (y_i, x_k) the gradient goes through.

@@ -61,9 +61,7 @@ pub(super) fn estimate(
     let k = check_shapes(likelihood, batch.y, samples)?;
     let rows = batch.y.rows();
     let dx = likelihood.dims().dx;
-    let mut grad_x = match samples {
-        Samples::Shared(x) | Samples::Independent(x) => Matrix::zeros(x.rows(), dx),
-    };
+    let mut grad_x = Matrix::zeros(samples.x().rows(), dx);
     let mut values = Vec::with_capacity(rows);
     let mut effective_samples = Vec::with_capacity(rows);
 
@@ -71,7 +69,7 @@ pub(super) fn estimate(
     for first in (0..rows).step_by(rows_at_once) {
         let range = first..rows.min(first + rows_at_once);
         let (x, grad_x) = match samples {
-            Samples::Shared(_) => (samples, grad_x.values_mut()),
+            Samples::Shared(_) | Samples::Weighted(..) => (samples, grad_x.values_mut()),
             Samples::Independent(x) => (
                 Samples::Independent(x.slice(range.start * k..range.end * k)),
                 &mut grad_x.values_mut()[range.start * k * dx..range.end * k * dx],
@@ -103,19 +101,19 @@ pub(super) fn estimate(
 
 /// The number of samples for each observation.
 fn check_shapes(likelihood: &dyn Likelihood, y: Rows, samples: Samples) -> Result<usize> {
-    let (Samples::Shared(x) | Samples::Independent(x)) = samples;
+    let x = samples.x();
     check_dims(likelihood, y, x)?;
     let rows = y.rows();
     match samples {
-        Samples::Shared(x) if x.rows() > 0 => Ok(x.rows()),
-        Samples::Independent(x) if x.rows() > 0 && x.rows().is_multiple_of(rows) => {
+        Samples::Shared(_) | Samples::Weighted(..) if x.rows() > 0 => Ok(x.rows()),
+        Samples::Independent(_) if x.rows() > 0 && x.rows().is_multiple_of(rows) => {
             Ok(x.rows() / rows)
         }
-        Samples::Shared(_) => Err(Error::input(
+        Samples::Shared(_) | Samples::Weighted(..) => Err(Error::input(
             "there is no source sample",
             "give at least one row of x",
         )),
-        Samples::Independent(x) => Err(Error::input(
+        Samples::Independent(_) => Err(Error::input(
             format!(
                 "{} independent samples cannot serve {rows} observations equally",
                 x.rows()
@@ -159,10 +157,13 @@ impl<'a> PairTable<'a> {
         k: usize,
     ) -> Self {
         let tiles = match samples {
-            Samples::Shared(x) => ranges(k, SAMPLES_PER_TILE)
+            Samples::Shared(x) | Samples::Weighted(x, _) => ranges(k, SAMPLES_PER_TILE)
                 .map(|range| {
                     let mut tile = Matrix::zeros(y.rows(), range.len());
-                    likelihood.log_prob_pairs(y, x.slice(range), tile.view_mut());
+                    likelihood.log_prob_pairs(y, x.slice(range.clone()), tile.view_mut());
+                    if let Some(log_weights) = samples.log_weights() {
+                        add_to_rows(&mut tile, &log_weights[range]);
+                    }
                     tile
                 })
                 .collect(),
@@ -190,7 +191,7 @@ impl<'a> PairTable<'a> {
 
     fn row_terms(&self, rule: &(impl Fn(&[f32]) -> RowTerm + Sync)) -> Vec<RowTerm> {
         let row_term = |scratch: &mut Vec<f32>, row| match self.samples {
-            Samples::Shared(_) => {
+            Samples::Shared(_) | Samples::Weighted(..) => {
                 scratch.clear();
                 for tile in &self.tiles {
                     scratch.extend_from_slice(tile.row(row));
@@ -212,10 +213,10 @@ impl<'a> PairTable<'a> {
     fn backward(&self, slopes: &Slopes<impl Fn(usize) -> usize + Sync>, grad_x: &mut [f32]) {
         let dx = self.likelihood.dims().dx;
         let samples_per_tile = match self.samples {
-            Samples::Shared(_) => SAMPLES_PER_TILE,
+            Samples::Shared(_) | Samples::Weighted(..) => SAMPLES_PER_TILE,
             Samples::Independent(_) => rows_per_tile(self.k) * self.k,
         };
-        let (Samples::Shared(x) | Samples::Independent(x)) = self.samples;
+        let x = self.samples.x();
         self.tiles
             .par_iter()
             .zip(grad_x.par_chunks_mut(samples_per_tile * dx))
@@ -224,7 +225,7 @@ impl<'a> PairTable<'a> {
                 let first = index * samples_per_tile;
                 let x = x.slice(first..first + grad_x.len() / dx);
                 let weights = match self.samples {
-                    Samples::Shared(_) => slopes.of_shared(tile, first),
+                    Samples::Shared(_) | Samples::Weighted(..) => slopes.of_shared(tile, first),
                     Samples::Independent(_) => {
                         slopes.of_independent(tile, index * rows_per_tile(self.k))
                     }
@@ -236,6 +237,15 @@ impl<'a> PairTable<'a> {
                     *total += part;
                 }
             });
+    }
+}
+
+/// Adds the same values to every row.
+pub(super) fn add_to_rows(table: &mut Matrix, values: &[f32]) {
+    for row in table.values_mut().chunks_exact_mut(values.len()) {
+        for (entry, value) in row.iter_mut().zip(values) {
+            *entry += value;
+        }
     }
 }
 

@@ -127,6 +127,7 @@ pub fn roulette(
     let needed = settings.samples_needed(noise)?;
     let found = match samples {
         Samples::Shared(x) => x.rows(),
+        Samples::Weighted(x, _) => x.rows(),
         Samples::Independent(x) => x.rows() / batch.y.rows().max(1),
     };
     if found != needed {

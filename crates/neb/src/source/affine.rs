@@ -277,6 +277,10 @@ impl Source for Affine {
         }
     }
 
+    fn normal_columns(&self) -> Option<usize> {
+        (self.base == Base::Normal).then_some(self.dim())
+    }
+
     fn push(&self, z: Rows) -> Matrix {
         let dim = self.dim();
         let scales: Vec<f32> = (0..dim).map(|d| self.deviation(d)).collect();

@@ -62,6 +62,10 @@ impl<S: Source> Source for Bounded<S> {
         self.inner.base(rows, noise)
     }
 
+    fn normal_columns(&self) -> Option<usize> {
+        self.inner.normal_columns()
+    }
+
     fn push(&self, z: Rows) -> Matrix {
         self.domain.from_free(self.inner.push(z).view())
     }

@@ -284,6 +284,10 @@ impl Source for FlowSource {
         noise.normal(rows, self.dim())
     }
 
+    fn normal_columns(&self) -> Option<usize> {
+        Some(self.dim())
+    }
+
     fn push(&self, z: Rows) -> Matrix {
         let dim = self.dim();
         let mut x = Matrix::zeros(z.rows(), dim);

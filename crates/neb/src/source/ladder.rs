@@ -1,7 +1,7 @@
 //! The default way to a source: a ladder of models, from the simplest up; a more flexible one must earn its place.
 //!
 //! 1. affine maps of a normal and of a uniform law, fitted with the bias-corrected L_K; the better one is polished with more
-//!    samples, without and with shifts of the mean: shifts, too, must earn their place;
+//!    samples, half of them from a wider law ([`super::Draws`]), without and with shifts of the mean: shifts, too, must earn their place;
 //! 2. a spline flow fitted to draws of the best of them, then refined with L_K under a Kullback-Leibler pull towards where
 //!    it started;
 //! 3. particles: weights on the pairs' own x_j by expectation-maximisation, then a spline flow fitted to them and refined alike;

@@ -28,6 +28,7 @@ mod pull;
 mod recognition;
 mod single;
 mod symmetric;
+mod tails;
 #[cfg(test)]
 mod tests;
 mod tiles;
@@ -52,6 +53,7 @@ pub use single::{
     SingleOptions, SingleOutcome, fit_single, remove_checkpoints,
 };
 pub use symmetric::Symmetric;
+pub use tails::Draws;
 pub use variational::{Bound, VariationalObjective, VariationalProblem};
 pub(crate) use view::effective_samples;
 pub use view::{Width, narrowest_width};
@@ -71,6 +73,12 @@ pub trait Source: Send + Sync {
 
     /// Rows of base noise z for so many draws.
     fn base(&self, rows: usize, noise: Noise) -> Matrix;
+
+    /// How many of the base noise's columns, from the first on, are independent standard normals that reach all of x's tails;
+    /// none where the noise has no tails.
+    fn normal_columns(&self) -> Option<usize> {
+        None
+    }
 
     /// x = G_θ(z), row by row.
     fn push(&self, z: Rows) -> Matrix;

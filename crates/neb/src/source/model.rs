@@ -150,6 +150,10 @@ impl Source for Model {
         self.source().base(rows, noise)
     }
 
+    fn normal_columns(&self) -> Option<usize> {
+        self.source().normal_columns()
+    }
+
     fn push(&self, z: Rows) -> Matrix {
         self.source().push(z)
     }

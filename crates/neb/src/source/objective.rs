@@ -3,10 +3,10 @@
 //! loss = −mean_i L_K(y_i) − λ·H(q_θ) + κ·KL(q_θ ‖ p_0), the regularisation ([`Pull`]) taken over the same samples
 //! x_k = G_θ(z_k).
 
-use super::{Pull, Source};
+use super::{Draws, Pull, Source};
 use crate::estimator::{self, Batch, Gradient, Roulette, Samples};
 use crate::train::Objective;
-use crate::{Likelihood, Noise, Purpose, Result, Rows};
+use crate::{Error, Likelihood, Noise, Purpose, Result, Rows};
 
 /// Which estimate of log q_θ(y) is maximised.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,6 +18,12 @@ pub enum Estimator {
     },
     /// The same with its leading bias taken off.
     Corrected {
+        /// Number of samples K.
+        k: usize,
+    },
+    /// The same over samples of which half come from a wider law ([`Draws`]). Not with a [`Pull`], which asks for draws of the
+    /// source itself.
+    Tailed {
         /// Number of samples K.
         k: usize,
     },
@@ -66,6 +72,12 @@ impl Objective for MarginalObjective<'_> {
     }
 
     fn loss(&mut self, rows: &[u32], step: u64, gradient: &mut [f32]) -> Result<f64> {
+        if matches!(self.estimator, Estimator::Tailed { .. }) && !self.pull.is_none() {
+            return Err(Error::input(
+                "a source is pulled over samples that are not all its own",
+                "use Estimator::Corrected where something pulls",
+            ));
+        }
         let y = self.y.gather(rows);
         let weights = gather_weights(self.weights, rows);
         let batch = Batch {
@@ -75,17 +87,20 @@ impl Objective for MarginalObjective<'_> {
         };
         let noise = Noise::new(self.seed, Purpose::SourceNoise, step);
         let needed = match &self.estimator {
-            Estimator::Shared { k } | Estimator::Corrected { k } => *k,
+            Estimator::Shared { k } | Estimator::Corrected { k } | Estimator::Tailed { k } => *k,
             Estimator::Independent { k } => *k * rows.len(),
             Estimator::Roulette(roulette) => roulette.samples_needed(noise)?,
         };
-        let z = self.source.base(needed, noise);
-        let x = self.source.push(z.view());
+        let draws = match &self.estimator {
+            Estimator::Tailed { .. } => Draws::tailed(&*self.source, needed, noise),
+            _ => Draws::plain(&*self.source, needed, noise),
+        };
+        let (z, x) = (&draws.z, &draws.x);
         let likelihood = self.likelihood;
-        let shared = Samples::Shared(x.view());
+        let shared = draws.samples();
         let estimate = match &self.estimator {
             Estimator::Shared { .. } => estimator::mc(likelihood, batch, shared, Gradient::Sparse)?,
-            Estimator::Corrected { .. } => {
+            Estimator::Corrected { .. } | Estimator::Tailed { .. } => {
                 estimator::corrected(likelihood, batch, shared, Gradient::Sparse)?
             }
             Estimator::Independent { .. } => {
@@ -113,13 +128,17 @@ impl Objective for MarginalObjective<'_> {
     fn held_out_loss(&mut self, rows: &[u32]) -> Result<f64> {
         let y = self.y.gather(rows);
         let noise = Noise::new(self.seed, Purpose::SourceSample, u64::MAX);
-        let x = self.source.sample(self.held_out_k, noise);
+        let (source, k) = (&*self.source, self.held_out_k);
         let (likelihood, y) = (self.likelihood, y.view());
+        let corrected =
+            |draws: Draws| estimator::corrected_log_marginal_values(likelihood, y, draws.samples());
         let values = match self.estimator {
-            Estimator::Corrected { .. } => {
-                estimator::corrected_log_marginal_values(likelihood, y, x.view())?
+            Estimator::Tailed { .. } => corrected(Draws::tailed(source, k, noise))?,
+            Estimator::Corrected { .. } => corrected(Draws::plain(source, k, noise))?,
+            _ => {
+                let x = source.sample(k, noise);
+                estimator::log_marginal_values(likelihood, y, x.view())?
             }
-            _ => estimator::log_marginal_values(likelihood, y, x.view())?,
         };
         Ok(-weighted_mean(
             &values,

@@ -150,6 +150,10 @@ impl<S: Source> Source for Symmetric<S> {
         })
     }
 
+    fn normal_columns(&self) -> Option<usize> {
+        self.inner.normal_columns()
+    }
+
     fn push(&self, z: Rows) -> Matrix {
         let (z, signs) = self.split(z);
         let mut x = self.inner.push(z.view());

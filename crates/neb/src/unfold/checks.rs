@@ -12,6 +12,7 @@ use super::events::Events;
 use super::fit::Folding;
 use super::replicas::{Repeated, multiplicities};
 use super::{Binning, Covariance, Histogram};
+use crate::check::spread_rows;
 use crate::source::particles::{Observed, ReplicaSettings, fit_replicas};
 use crate::{Result, Rows};
 
@@ -52,6 +53,12 @@ pub struct TrustChecks {
     pub stress: Vec<Recovered>,
 }
 
+/// At most [`MOST`] of these, spread evenly: events that were missed come last.
+fn spread<T: Copy>(rows: Vec<T>) -> Vec<T> {
+    let chosen = spread_rows(rows.len(), MOST).into_iter();
+    chosen.map(|at| rows[at as usize]).collect()
+}
+
 /// Runs both checks with what the nominal fit learned.
 ///
 /// # Errors
@@ -66,7 +73,7 @@ pub fn trust_checks(
     let rows = events.matched_rows();
     // Rows of even number play the data, those of odd number the simulation.
     let is_even = |&at: &usize| rows[at].is_multiple_of(2);
-    let even: Vec<usize> = (0..rows.len()).filter(is_even).take(MOST).collect();
+    let even = spread((0..rows.len()).filter(is_even).collect());
     let pseudo: Vec<u32> = even.iter().map(|&at| at as u32).collect();
     let pseudo_x = events
         .produced
@@ -74,10 +81,8 @@ pub fn trust_checks(
         .gather(&even.iter().map(|&at| rows[at]).collect::<Vec<u32>>());
     let y = events.matched.view().gather(&pseudo);
     // The other half, with the events that were missed in proportion.
-    let others: Vec<u32> = (0..events.produced.rows() as u32)
-        .filter(|&row| row % 2 == 1)
-        .take(MOST)
-        .collect();
+    let odd = (0..events.produced.rows() as u32).filter(|row| row % 2 == 1);
+    let others = spread(odd.collect());
     let x = events.produced.view().gather(&others);
     let start: Vec<f32> = others
         .iter()

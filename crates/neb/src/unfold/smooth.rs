@@ -2,7 +2,7 @@
 
 use super::events::Events;
 use super::fit::{Folding, UnfoldOptions};
-use crate::estimator::corrected_log_marginal_values;
+use crate::estimator::{Samples, corrected_log_marginal_values};
 use crate::nn::adam::AdamConfig;
 use crate::nn::schedule::Schedule;
 use crate::source::particles::ParticleWeights;
@@ -141,7 +141,7 @@ pub(super) fn fit_smooth(
     let noise = Noise::new(seed, Purpose::SourceSample, 3);
     let judge = |source: &Model| {
         let x = source.sample(JUDGE_K, noise);
-        corrected_log_marginal_values(&*likelihood, held.view(), x.view())
+        corrected_log_marginal_values(&*likelihood, held.view(), Samples::Shared(x.view()))
     };
     let held_weights: Vec<f32> = held_rows.iter().map(|&row| signal[row as usize]).collect();
     let gain = paired_gain(&judge(&source)?, &judge(&plain.source)?, &held_weights);

@@ -231,27 +231,40 @@ fn a_gaussian_behind_an_efficiency_and_a_flat_background() {
     }
 }
 
-/// The gradient of L_K with its norm over accepted samples, against finite differences of the closed form.
+/// The gradient of L_K with its norm over accepted samples, with and without importance weights, against finite differences of
+/// the closed form.
 #[test]
 fn the_norm_of_what_is_accepted_has_the_right_gradient() {
     let y = column(vec![-0.5, 0.3, 1.2]);
     let x = Noise::new(73, Purpose::Test, 0).normal(12, 1);
-    let batch = Batch::from(y.view());
-    let found = mc(&Exact, batch, Samples::Shared(x.view()), Gradient::Dense).unwrap();
-    let value = |x: &[f64]| -> f64 {
-        let accepted: f64 = x.iter().map(|&x| efficiency(x)).sum();
-        let each = y.values().iter().map(|&y| {
-            let terms = x.iter().map(|&x| {
-                let z = (f64::from(y) - x) / NOISE;
-                efficiency(x) * (-0.5 * z * z).exp() / (NOISE * std::f64::consts::TAU.sqrt())
+    let log_weights = Noise::new(74, Purpose::Test, 0).normal(12, 1);
+    for samples in [
+        Samples::Shared(x.view()),
+        Samples::Weighted(x.view(), log_weights.values()),
+    ] {
+        let found = mc(&Exact, Batch::from(y.view()), samples, Gradient::Dense).unwrap();
+        let weight = |k: usize| {
+            samples
+                .log_weights()
+                .map_or(1.0, |logs| f64::from(logs[k]).exp())
+        };
+        let value = |x: &[f64]| -> f64 {
+            let seen = |(k, &x): (usize, &f64)| weight(k) * efficiency(x);
+            let accepted: f64 = x.iter().enumerate().map(seen).sum();
+            let each = y.values().iter().map(|&y| {
+                let terms = x.iter().enumerate().map(|(k, x)| {
+                    let z = (f64::from(y) - x) / NOISE;
+                    let density = (-0.5 * z * z).exp() / (NOISE * std::f64::consts::TAU.sqrt());
+                    seen((k, x)) * density
+                });
+                (terms.sum::<f64>() / accepted).ln()
             });
-            (terms.sum::<f64>() / accepted).ln()
-        });
-        each.sum::<f64>() / 3.0
-    };
-    let at: Vec<f64> = x.values().iter().map(|&x| f64::from(x)).collect();
-    assert!((found.value - value(&at)).abs() < 1e-5);
-    finite_differences(value, &at, found.grad_x.values(), 1e-3);
+            each.sum::<f64>() / 3.0
+        };
+        let at: Vec<f64> = x.values().iter().map(|&x| f64::from(x)).collect();
+        assert!((found.value - value(&at)).abs() < 1e-5);
+        finite_differences(value, &at, found.grad_x.values(), 1e-3);
+    }
 }
 
 /// ε(x) learned from 6000 events against the closed form: root-mean-square error over the simulation below 0.04, twice what

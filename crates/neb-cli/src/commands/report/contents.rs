@@ -7,13 +7,15 @@ mod tables;
 use anyhow::Result;
 use neb::check::{CompareOptions, Estimate, Sample, compare};
 use neb::source::Width;
+use neb::unfold::positive_weights;
 use neb::{Likelihood, Matrix, Noise, Purpose};
-use neb_report::{Column, Facts, Histogram, Report, verdict};
+use neb_report::{Column, Extrapolated, Facts, Histogram, Report, verdict};
 
 pub(in crate::commands) use self::pictures::calibration_caption;
 pub(super) use self::pictures::ranks_caption;
 pub(super) use self::tables::row;
 
+use super::super::climbing;
 use super::material::{Found, Material};
 
 /// The figures a report may have.
@@ -77,7 +79,14 @@ pub(super) fn without_pictures(material: &Material, compared: usize) -> Result<(
 fn judge(material: &Material, draws: &Draws, compared: usize) -> Result<(Report, Judged)> {
     let auc = |draws: &Matrix, sample: Sample| auc(draws, sample, compared, material.seed);
     let y_auc = match &material.observations {
-        Found::Here(seen) => Some(auc(&draws.y, seen.values.view().into())?),
+        Found::Here(seen) => {
+            let rows = seen.y.values.view();
+            let weights = seen.weights.as_deref();
+            let weights = weights.map(|own| positive_weights(rows, own, material.seed));
+            let weights = weights.transpose()?;
+            let weights = weights.as_deref();
+            Some(auc(&draws.y, Sample { rows, weights })?)
+        }
         Found::Absent(_) => None,
     };
     let x_auc = match &material.truth {
@@ -103,16 +112,16 @@ fn judge(material: &Material, draws: &Draws, compared: usize) -> Result<(Report,
 
 /// How well a classifier tells as many draws from a sample.
 fn auc(draws: &Matrix, sample: Sample, compared: usize, seed: u64) -> Result<Estimate> {
-    let rows = sample.rows.rows().min(compared);
+    let (rows, weights) = sample.thinned(compared);
     let sample = Sample {
-        rows: sample.rows.slice(0..rows),
-        weights: sample.weights.map(|weights| &weights[..rows]),
+        rows: rows.view(),
+        weights: weights.as_deref(),
     };
     let options = CompareOptions {
         seed,
         ..CompareOptions::default()
     };
-    let draws = draws.view().slice(0..rows.min(draws.rows()));
+    let draws = draws.view().slice(0..rows.rows().min(draws.rows()));
     Ok(compare(draws, sample, &options)?.auc)
 }
 
@@ -136,9 +145,7 @@ fn facts<'a>(
                 material.surrogate.y_transforms(),
             );
             let ranges = of_y.user_ranges(ranges);
-            let shares = (0..seen.names.len())
-                .map(|column| share_outside(&seen.values, column, ranges[column]));
-            seen.names.iter().cloned().zip(shares).collect()
+            climbing::shares_outside(&seen.y, &seen.each_weight(), &ranges)
         }
         Found::Absent(_) => Vec::new(),
     };
@@ -157,14 +164,7 @@ fn facts<'a>(
         chi_squares: chi_squares(material, draws),
         x_auc,
         outside,
-        extrapolated: material.particles.as_ref().map(|particles| {
-            let ranges = crate::commands::climbing::ranges(particles.values.view());
-            let beyond = |row: &usize| {
-                let mut values = draws.x.row(*row).iter().zip(&ranges);
-                values.any(|(value, [low, high])| !(*low..=*high).contains(value))
-            };
-            (0..DRAWS).filter(beyond).count() as f64 / DRAWS as f64
-        }),
+        extrapolated: extrapolated(material, draws),
         effective_samples: rung.and_then(|rung| rung.effective_samples),
         last_gains,
         widening: match summary.source.width {
@@ -179,13 +179,32 @@ fn facts<'a>(
     }
 }
 
+/// Draws outside the range of the pairs' x, or of the particles, which are some of them.
+fn extrapolated(material: &Material, draws: &Draws) -> Option<Extrapolated> {
+    let particles = material.particles.as_ref();
+    let simulated = match &material.pairs {
+        Found::Here(pairs) => &pairs.x.values,
+        Found::Absent(_) => &particles?.values,
+    };
+    let ranges = climbing::ranges(simulated.view());
+    let beyond = |row: &usize| {
+        let mut values = draws.x.row(*row).iter().zip(&ranges);
+        values.any(|(value, [low, high])| !(*low..=*high).contains(value))
+    };
+    Some(Extrapolated {
+        share: (0..DRAWS).filter(beyond).count() as f64 / DRAWS as f64,
+        rows: simulated.rows(),
+        columns: ranges.len(),
+    })
+}
+
 /// χ² of each column, as in the figure of the push-forward.
 fn chi_squares(material: &Material, draws: &Draws) -> Vec<(String, f64, usize)> {
     let Found::Here(seen) = &material.observations else {
         return Vec::new();
     };
-    let each = seen.names.iter().enumerate().map(|(number, name)| {
-        let observed = Column::of(seen.values.view().into(), number);
+    let each = seen.y.names.iter().enumerate().map(|(number, name)| {
+        let observed = Column::of(seen.sample(), number);
         let model = Column::of(draws.y.view().into(), number);
         let edges = Histogram::edges_for(&observed);
         let observed = Histogram::new(&observed, edges.clone());
@@ -203,10 +222,4 @@ fn other_warnings(material: &Material) -> Vec<String> {
     };
     let warnings = material.summary.warnings.iter();
     warnings.filter(|w| !measured(w)).cloned().collect()
-}
-
-/// Share of a column's values outside a range.
-fn share_outside(values: &Matrix, column: usize, [low, high]: [f32; 2]) -> f64 {
-    let outside = |row: &usize| !(low..=high).contains(&values.row(*row)[column]);
-    (0..values.rows()).filter(outside).count() as f64 / values.rows() as f64
 }

@@ -1,11 +1,12 @@
 //! What a report is made of: the files of a run, and the data they came from where these are at hand.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use neb::Matrix;
-use neb::check::Calibration;
+use neb::check::{Calibration, Sample};
 use neb::source::{Model, Width};
 
 use neb::surrogate::Surrogate;
@@ -16,6 +17,7 @@ use super::history::{self, Training};
 use super::unusable;
 use crate::args;
 use crate::commands::summary::DataFiles;
+use crate::failure::Failure;
 use crate::files::{self, Group, PairsFile};
 use crate::run_folder::{CALIBRATION, CONFIG, HISTORY, PARTICLES, SUMMARY};
 
@@ -32,7 +34,7 @@ pub(super) struct Material {
     /// x of the pairs.
     pub(super) particles: Option<Group>,
     pub(super) calibration: Option<Calibration>,
-    pub(super) observations: Found<Group>,
+    pub(super) observations: Found<Observed>,
     pub(super) pairs: Found<PairsFile>,
     pub(super) truth: Option<Truth>,
     /// Seed of the draws behind figures and checks.
@@ -173,6 +175,31 @@ pub(in crate::commands) fn calibration(path: &Path) -> Result<Option<Calibration
     Ok(Some(calibration))
 }
 
+/// The observations.
+pub(super) struct Observed {
+    pub(super) y: Group,
+    /// Their event weights, if the file has any.
+    pub(super) weights: Option<Vec<f32>>,
+}
+
+impl Observed {
+    /// With their weights.
+    pub(super) fn sample(&self) -> Sample<'_> {
+        Sample {
+            rows: self.y.values.view(),
+            weights: self.weights.as_deref(),
+        }
+    }
+
+    /// The weight of each row: 1 where there are none.
+    pub(super) fn each_weight(&self) -> Cow<'_, [f32]> {
+        match &self.weights {
+            Some(weights) => Cow::Borrowed(weights),
+            None => Cow::Owned(vec![1.0; self.y.values.rows()]),
+        }
+    }
+}
+
 /// Where the data are: as typed, else as the run remembers.
 struct Data<'a> {
     args: &'a args::Report,
@@ -213,14 +240,15 @@ impl Data<'_> {
         }
     }
 
-    fn observations(&self, surrogate: &Surrogate) -> Result<Found<Group>> {
+    fn observations(&self, surrogate: &Surrogate) -> Result<Found<Observed>> {
         let recorded = self.recorded.map(|data| &data.observations);
         let typed = self.args.observations.as_ref();
         Ok(match self.file(typed, recorded, "--observations") {
             Found::Here(path) => {
-                let (group, _) = files::read_observations(&path, self.columns().y.as_deref())?;
-                files::check_columns("y", &path, &group, surrogate)?;
-                Found::Here(group)
+                let columns = self.columns();
+                let (y, weights) = files::read_observations(&path, columns.y.as_deref())?;
+                files::check_columns("y", &path, &y, surrogate)?;
+                Found::Here(Observed { y, weights })
             }
             Found::Absent(why) => Found::Absent(why),
         })
@@ -255,6 +283,17 @@ fn truth(args: &args::Report, surrogate: &Surrogate) -> Result<Option<Truth>> {
         Some(table) => {
             let y = Group::new(table);
             files::check_columns("y", path, &y, surrogate)?;
+            if y.values.rows() != x.values.rows() {
+                return Err(Failure::input(
+                    format!(
+                        "{}: x has {} rows, y has {}",
+                        path.display(),
+                        x.values.rows(),
+                        y.values.rows()
+                    ),
+                    "give x and y of the same events, row by row, or x alone",
+                ));
+            }
             Some(y.values)
         }
         None => None,

@@ -105,16 +105,20 @@ impl Material {
         });
         let spectra = spectra.collect::<Result<_>>()?;
         let recorded = &summary.files;
-        let pairs = args.pairs.as_ref().unwrap_or(&recorded.pairs);
         let columns = args::Columns {
             x: args.columns.x.clone().or(recorded.x.clone()),
             y: args.columns.y.clone().or(recorded.y.clone()),
         };
-        let simulated = at_hand(pairs, |path| {
+        let read = |path: &Path| {
             let pairs = PairsFile::read(path, &columns)?;
             let weights = pairs.weights(None).unwrap_or_default();
             Ok((pairs.x, weights))
-        });
+        };
+        // A file that was typed must be there.
+        let simulated = match &args.pairs {
+            Some(path) => Some(read(path)?),
+            None => at_hand(&recorded.pairs, read),
+        };
         let truth = score.as_ref().and_then(|score| {
             at_hand(&score.truth, |path| {
                 files::read_weighted(path, score.x.as_deref(), None)

@@ -23,11 +23,16 @@ pub(super) struct Observable {
 
 impl Observable {
     fn new(places: Vec<usize>, axes: Vec<Binning>, input: &Input) -> Self {
-        let same_count = input.x_names.len() == input.y_names.len();
+        // By name, or by position where no name is shared.
+        let shared = input
+            .x_names
+            .iter()
+            .any(|name| input.y_names.contains(name));
+        let by_place = !shared && input.x_names.len() == input.y_names.len();
         let seen = places.iter().map(|&place| {
             let name = &input.x_names[place];
             let seen = input.y_names.iter().position(|own| own == name);
-            seen.or(same_count.then_some(place))
+            seen.or(by_place.then_some(place))
         });
         Self {
             seen: seen.collect(),

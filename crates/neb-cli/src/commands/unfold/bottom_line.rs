@@ -52,15 +52,27 @@ impl Densities {
     }
 }
 
-pub(super) fn test(input: &Input, weights: &[f32], seed: u64) -> Result<BottomLine> {
-    let (after, before) = (
-        folded(input, weights),
-        folded(input, &input.events.produced_weights),
-    );
+/// Weights of the produced events, after unfolding and before.
+pub(super) struct Weights<'a> {
+    pub(super) after: &'a [f32],
+    pub(super) before: &'a [f32],
+}
+
+/// `signed` are the weights as they are, for histograms; `positive` those without negative ones that stand for them where a
+/// classifier has to learn from them.
+pub(super) fn test(
+    input: &Input,
+    signed: &Weights,
+    positive: &Weights,
+    seed: u64,
+) -> Result<BottomLine> {
     let data = Sample::weighted(input.data.view(), &input.events.data_weights);
-    let auc = |(rows, weights): &(Matrix, Vec<f32>)| {
-        separation(Sample::weighted(rows.view(), weights), data, seed)
+    let auc = |weights: &[f32]| {
+        let (rows, weights) = folded(input, weights, |weight| weight.max(0.0));
+        separation(Sample::weighted(rows.view(), &weights), data, seed)
     };
+    let [after, before] =
+        [signed.after, signed.before].map(|weights| folded(input, weights, |weight| weight));
     let columns = input.y_names.iter().enumerate().map(|(number, name)| {
         let observed = Column::of(data, number);
         let edges = Histogram::edges_for(&observed);
@@ -83,48 +95,48 @@ pub(super) fn test(input: &Input, weights: &[f32], seed: u64) -> Result<BottomLi
     });
     Ok(BottomLine {
         columns: columns.collect(),
-        auc: auc(&after)?,
-        auc_before: auc(&before)?,
+        auc: auc(positive.after)?,
+        auc_before: auc(positive.before)?,
     })
 }
 
-/// y of the reconstructed simulation with these weights of the produced events, beside fakes and background as in the data.
-/// Negative weights count as zero here: a classifier cannot learn from them.
-fn folded(input: &Input, weights: &[f32]) -> (Matrix, Vec<f32>) {
+/// y of the reconstructed simulation with these weights of the produced events, beside fakes and background as in the data,
+/// their own weights as `kept` says.
+fn folded(input: &Input, weights: &[f32], kept: fn(f32) -> f32) -> (Matrix, Vec<f32>) {
     let events = &input.events;
-    let matched = events.matched_rows().into_iter();
-    let mut all: Vec<f32> = matched.map(|row| weights[row as usize]).collect();
+    let keep = |weights: &[f32]| weights.iter().map(|&w| kept(w)).collect::<Vec<f32>>();
     let sum = |weights: &[f32]| weights.iter().map(|&w| f64::from(w)).sum::<f64>();
-    let signal = sum(&all);
+    let matched = events.matched_rows().into_iter();
+    let matched: Vec<f32> = matched.map(|row| weights[row as usize]).collect();
+    let fake = keep(&events.fake_weights);
     let background = sum(&events.background_weights);
     let wanted = sum(&events.data_weights) - background;
     let fakes = events.fake_share() * wanted;
-    let mut rows = input.matched.values().to_vec();
-    for weight in &mut all {
-        *weight = (f64::from(weight.max(0.0)) * (wanted - fakes) / signal) as f32;
+    let mut all = Vec::new();
+    let known = keep(&events.background_weights);
+    for (weights, total) in [
+        (matched, wanted - fakes),
+        (fake, fakes),
+        (known, background),
+    ] {
+        let factor = total / sum(&weights);
+        all.extend(weights.iter().map(|&w| (f64::from(w) * factor) as f32));
     }
-    rows.extend_from_slice(input.fakes.values());
-    let fake_total = sum(&events.fake_weights);
-    let scaled = events.fake_weights.iter();
-    all.extend(scaled.map(|&w| (f64::from(w.max(0.0)) * fakes / fake_total) as f32));
-    rows.extend_from_slice(input.background.values());
-    all.extend(events.background_weights.iter().map(|w| w.max(0.0)));
-    (Matrix::from_vec(rows, input.y_names.len()), all)
+    let parts = [&input.matched, &input.fakes, &input.background];
+    let rows: Vec<&[f32]> = parts.iter().map(|part| part.values()).collect();
+    (Matrix::from_vec(rows.concat(), input.y_names.len()), all)
 }
 
 /// How well boosted trees tell two samples apart.
 pub(super) fn separation(a: Sample, b: Sample, seed: u64) -> Result<Estimate> {
-    fn first(sample: Sample<'_>) -> Sample<'_> {
-        let rows = sample.rows.rows().min(COMPARED);
-        Sample {
-            rows: sample.rows.slice(0..rows),
-            weights: sample.weights.map(|weights| &weights[..rows]),
-        }
-    }
     let options = CompareOptions {
         seed,
         ..CompareOptions::default()
     };
-    let trees = BoostedTrees::default();
-    Ok(separate(&trees, first(a), first(b), &options)?.auc)
+    let [a, b] = [a, b].map(|sample| sample.thinned(COMPARED));
+    let [a, b] = [&a, &b].map(|(rows, weights)| Sample {
+        rows: rows.view(),
+        weights: weights.as_deref(),
+    });
+    Ok(separate(&BoostedTrees::default(), a, b, &options)?.auc)
 }

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use neb::check::{Estimate, Sample};
-use neb::unfold::{Histogram, Triangular, triangular};
+use neb::unfold::{Histogram, Triangular, positive_weights, triangular};
 use serde::{Deserialize, Serialize};
 
 use super::bins::Observable;
-use super::bottom_line::{Densities, separation};
+use super::bottom_line::{Densities, Weights, separation};
 use super::spectra::{Binned, Material, density_of};
 use crate::args;
 use crate::failure::Failure;
@@ -35,6 +35,7 @@ pub(crate) struct ColumnScore {
     pub(crate) weighted: Triangular,
     pub(crate) smooth: Triangular,
     pub(crate) simulation: Triangular,
+    /// None where nothing of it lies in the bins, or the detector does not see the column.
     pub(crate) ibu: Option<Triangular>,
     pub(crate) data: Option<Triangular>,
     pub(crate) truth: Densities,
@@ -45,6 +46,7 @@ pub(super) fn score(
     args: &args::Unfold,
     path: &Path,
     material: &Material,
+    positive: &Weights,
     spectra: &[(Observable, Binned)],
     seed: u64,
 ) -> Result<Score> {
@@ -53,12 +55,15 @@ pub(super) fn score(
     let (truth, weights) = files::read_weighted(path, named, None)?;
     files::check_names("x", path, &truth, &input.x_names, "the pairs have")?;
     let rows = truth.values.view();
+    let own = weights.as_deref();
+    let known = own
+        .map(|own| positive_weights(rows, own, seed))
+        .transpose()?;
     let truth_sample = Sample {
         rows,
-        weights: weights.as_deref(),
+        weights: known.as_deref(),
     };
     let against = |sample: Sample| separation(sample, truth_sample, seed);
-    let positive = |weights: &[f32]| -> Vec<f32> { weights.iter().map(|w| w.max(0.0)).collect() };
     let x = input.x.view();
     let columns = spectra.iter().map(|(observable, binned)| {
         let (places, axes) = (&observable.places, &observable.axes);
@@ -81,8 +86,8 @@ pub(super) fn score(
             weighted: delta(&binned.unfolded)?,
             smooth: delta(&binned.smooth)?,
             simulation: delta(&binned.simulation)?,
-            ibu: baseline.map(|b| delta(&b.unfolded)).transpose()?,
-            data: baseline.map(|b| delta(&b.data)).transpose()?,
+            ibu: baseline.and_then(|b| delta(&b.unfolded).ok()),
+            data: baseline.and_then(|b| delta(&b.data).ok()),
             truth: Densities {
                 values: density.values,
                 errors: density.errors.into_iter().flat_map(|(_, e)| e).collect(),
@@ -93,12 +98,9 @@ pub(super) fn score(
         truth: std::path::absolute(path)?,
         x: named.map(str::to_owned),
         columns: columns.collect::<Result<_>>()?,
-        weighted: against(Sample::weighted(x, &positive(material.weights)))?,
+        weighted: against(Sample::weighted(x, positive.after))?,
         smooth: against(material.draws.view().into())?,
-        simulation: against(Sample::weighted(
-            x,
-            &positive(&input.events.produced_weights),
-        ))?,
+        simulation: against(Sample::weighted(x, positive.before))?,
     })
 }
 

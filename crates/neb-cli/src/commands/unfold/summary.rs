@@ -159,7 +159,7 @@ impl Summary {
             let bins: usize = columns.iter().map(|column| column.bins).sum();
             let most = |of: fn(&Recovered) -> f64| columns.iter().map(of).fold(0.0, f64::max);
             text.push_str(&format!(
-                "{name}: chi2/ndf {square:.1}/{bins}, largest deviation {:.1} % of a shift of up to {:.1} %\n",
+                "{name}: chi2/ndf {square:.1}/{bins}, at most {:.1} % off, {:.1} % before\n",
                 100.0 * most(|column| column.rest),
                 100.0 * most(|column| column.shift)
             ));

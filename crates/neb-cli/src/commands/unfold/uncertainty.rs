@@ -54,8 +54,13 @@ impl Uncertainty {
     }
 
     /// Errors of each bin by source: where simulation and training were both repeated, the simulation's are those of its
-    /// replicas less the training's, in quadrature.
+    /// replicas less the training's, in quadrature; others as they are.
     pub(super) fn errors(&self) -> Vec<(String, Vec<f64>)> {
+        let repeated = ["data", "simulation-and-training", "training"];
+        let others = self
+            .parts
+            .iter()
+            .filter(|(name, _)| !repeated.contains(name));
         let of = |name: &str| {
             let part = self.parts.iter().find(|(own, _)| *own == name);
             part.map(|(_, covariance)| covariance.errors())
@@ -74,6 +79,30 @@ impl Uncertainty {
             (None, Some(training)) => errors.push(("training".to_owned(), training)),
             (None, None) => {}
         }
+        errors.extend(others.map(|(name, own)| ((*name).to_owned(), own.errors())));
         errors
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The simulation's errors are those of its replicas less the training's, in quadrature; what was not repeated has its own.
+    #[test]
+    fn errors_by_where_they_come_from() {
+        let parts = [
+            ("simulation-and-training", 25.0),
+            ("training", 9.0),
+            ("draws", 4.0),
+        ];
+        let parts = parts.map(|(name, square)| (name, Covariance::diagonal(&[square])));
+        let errors = Uncertainty {
+            parts: parts.into(),
+        }
+        .errors();
+        let expected = [("simulation", 4.0), ("training", 3.0), ("draws", 2.0)];
+        let expected = expected.map(|(name, error)| (name.to_owned(), vec![error]));
+        assert_eq!(errors, expected);
     }
 }

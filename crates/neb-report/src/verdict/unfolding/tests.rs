@@ -90,7 +90,9 @@ fn every_worry_is_raised() {
     let few = |f: &mut UnfoldingFacts| (f.effective[0], f.replicas[1]) = (900.0, 0);
     worry(&good, &few, caution, "--simulation-replicas");
     worry(&good, &|f| f.negative = 0.3, caution, "30.0 %");
-    worry(&good, &|f| f.replicas[0] = 0, caution, "no errors");
+    worry(&good, &|f| f.replicas = [0; 3], caution, "no errors");
+    let of_data = "without those of the data";
+    worry(&good, &|f| f.replicas[0] = 0, caution, of_data);
     // 1/√(2 · 8) = 25 %.
     worry(
         &good,

@@ -86,6 +86,7 @@ impl Climber<'_, '_> {
                 last_share: 0.0,
                 ..Pull::NONE
             },
+            tailed: false,
         };
         let view = self.view.clone();
         self.train(model, name, &view, plan)
@@ -100,6 +101,7 @@ impl Climber<'_, '_> {
             steps,
             rate: 1e-2,
             pull: Pull::NONE,
+            tailed: true,
         };
         if let Some(unshifted) = shifted.unshifted() {
             let model = unshifted.scales_only(true);

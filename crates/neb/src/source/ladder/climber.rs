@@ -10,6 +10,7 @@ use super::super::objective::{Estimator, MarginalObjective, gather_weights, weig
 use super::super::particles::ParticleWeights;
 use super::super::pull::Pull;
 use super::super::single::Observations;
+use super::super::tails::Draws;
 use super::super::view::{Width, narrowest_width};
 use super::{LadderConfig, LadderOptions, LadderOutcome, LadderReport, Rung, training};
 use crate::estimator::corrected_log_marginal_values;
@@ -65,6 +66,8 @@ pub(super) struct Training<'p> {
     pub(super) steps: usize,
     pub(super) rate: f64,
     pub(super) pull: Pull<'p>,
+    /// Whether half of the samples come from a wider law.
+    pub(super) tailed: bool,
 }
 
 impl<'a, 'w> Climber<'a, 'w> {
@@ -185,7 +188,10 @@ impl<'a, 'w> Climber<'a, 'w> {
             likelihood: &*view.likelihood,
             y: view.y.view(),
             weights: self.observations.weights,
-            estimator: Estimator::Corrected { k: plan.k },
+            estimator: match plan.tailed {
+                true => Estimator::Tailed { k: plan.k },
+                false => Estimator::Corrected { k: plan.k },
+            },
             pull: Pull {
                 steps: (epochs * (rows / batch)) as u64,
                 ..plan.pull
@@ -205,14 +211,19 @@ impl<'a, 'w> Climber<'a, 'w> {
         Ok(outcome.history)
     }
 
-    /// Compares a rung with the best before it on the held-out observations; it is kept if its gain is more than `needed`
-    /// standard errors. Returns whether it was.
+    /// Compares a rung with the best before it on the held-out observations, each by draws of the kind it was last trained with;
+    /// it is kept if its gain is more than `needed` standard errors. Returns whether it was.
     pub(super) fn judge(&mut self, candidate: Candidate, needed: f64) -> Result<bool> {
         let noise = Noise::new(self.options.seed, Purpose::SourceSample, 0);
-        let x = candidate.source.sample(self.config.judge_k, noise);
+        let (source, k) = (&candidate.source, self.config.judge_k);
+        let draws = match candidate.is_flow {
+            true => Draws::plain(source, k, noise),
+            false => Draws::tailed(source, k, noise),
+        };
         let held = self.view.y.view().gather(&self.held_rows);
         let weights = gather_weights(self.observations.weights, &self.held_rows);
-        let values = corrected_log_marginal_values(&*self.view.likelihood, held.view(), x.view())?;
+        let likelihood = &*self.view.likelihood;
+        let values = corrected_log_marginal_values(likelihood, held.view(), draws.samples())?;
         let (gain, standard_error) = match &self.best {
             None => (f64::NAN, f64::NAN),
             Some(before) => paired(&values, &before.values, weights.as_deref()),

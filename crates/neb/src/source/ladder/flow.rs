@@ -132,6 +132,7 @@ impl Climber<'_, '_> {
                 last_share: 0.5,
                 ..Pull::NONE
             },
+            tailed: false,
         };
         let wanted = self.config.refine_effective_samples;
         let view = self.wide_enough(&source, plan.k, wanted);

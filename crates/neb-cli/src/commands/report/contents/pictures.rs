@@ -33,8 +33,12 @@ pub(super) fn sections(material: &Material, draws: &Draws) -> Vec<Section> {
 }
 
 fn columns(rows: &Matrix) -> Vec<Column> {
-    (0..rows.cols())
-        .map(|number| Column::of(rows.view().into(), number))
+    columns_of(rows.view().into())
+}
+
+fn columns_of(sample: Sample) -> Vec<Column> {
+    (0..sample.rows.cols())
+        .map(|number| Column::of(sample, number))
         .collect()
 }
 
@@ -63,19 +67,23 @@ fn observations(material: &Material, draws: &Draws) -> Block {
     let figure = push_forward(&PushForward {
         name: "push-forward",
         title: "Push-forward of the learned source against the observations",
-        columns: &seen.names,
-        observed: columns(&seen.values),
+        columns: &seen.y.names,
+        observed: columns_of(seen.sample()),
         model: columns(&draws.y),
         model_label: "push-forward of the source",
         overlay,
     });
+    let bars = match seen.weights {
+        Some(_) => "√Σw²",
+        None => "√n",
+    };
     let caption = format!(
-        "Above, {} observations (dots, bars √n) and {} draws of the source pushed through the surrogate (line), for every \
+        "Above, {} observations (dots, bars {bars}) and {} draws of the source pushed through the surrogate (line), for every \
          column of y, each normalised to one over the whole line; the central 99.8 % are shown. {pairs}Below, observations over \
          push-forward; bars are the errors of the observations, the band that of the draws, arrows point to values beyond the \
          panel. Look for ratios that leave one over several bins in a row: single bars miss it in one of three bins by \
          chance. χ² adds both errors over bins with five rows or more.",
-        grouped(seen.values.rows()),
+        grouped(seen.y.values.rows()),
         grouped(DRAWS)
     );
     Block::Figure(figure, caption)

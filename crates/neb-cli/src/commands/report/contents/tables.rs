@@ -75,7 +75,7 @@ fn comparisons(y_auc: Option<Estimate>, x_auc: Option<Estimate>) -> Table {
     Table {
         heading: "Classifier tests".to_owned(),
         note: format!(
-            "Boosted trees, scored on rows they have not seen; as many draws as rows, at most {}.",
+            "A network and boosted trees, of which the sharper counts, scored on rows they have not seen; as many draws as rows, at most {}.",
             grouped(COMPARED)
         ),
         columns: ["samples", "AUC", "error", "if nothing differs"]

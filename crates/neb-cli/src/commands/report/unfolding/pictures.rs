@@ -125,9 +125,9 @@ fn one_by_one(material: &Material) -> Block {
     });
     let summary = &material.summary;
     let [data, simulation, training] = summary.replicas;
-    let errors = match data {
-        0 | 1 => "no errors, since there are no replicas".to_owned(),
-        _ => format!(
+    let errors = match summary.replicas.iter().all(|&count| count < 2) {
+        true => "no errors, since there are no replicas".to_owned(),
+        false => format!(
             "the band is one standard error from {data} replicas of the data, {simulation} of the simulation and {training} of the training"
         ),
     };
@@ -185,7 +185,10 @@ fn pair(material: &Material, number: usize, spectrum: &Spectrum) -> Option<Block
             title: "its error (%)".to_owned(),
             scale: Scale::Positive,
             values: both
-                .map(|(error, value)| percent(*error, *value).min(100.0))
+                .map(|(error, value)| match percent(*error, *value) {
+                    error if error > 100.0 => 100.0,
+                    error => error,
+                })
                 .collect(),
         });
     }
@@ -284,8 +287,13 @@ fn correlation(material: &Material) -> Block {
         title: "Correlations of the bins of each unfolded spectrum",
         panels,
     });
-    let replicas = material.summary.replicas[0];
-    let chance = 1.0 / ((replicas.max(2) - 1) as f64).sqrt();
+    let used = material
+        .summary
+        .replicas
+        .into_iter()
+        .filter(|&count| count >= 2);
+    let replicas = used.min().unwrap_or(2);
+    let chance = 1.0 / ((replicas - 1) as f64).sqrt();
     Block::Figure(
         figure,
         format!(
