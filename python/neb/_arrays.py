@@ -123,21 +123,21 @@ def column(role: str, values: Any, rows: int) -> Array:
     return single.reshape(-1)
 
 
-def checked(role: str, values: Any, expected: Sequence[str], others: str = "the model was fitted with") -> Array:
-    """A table with the columns that `others` (whoever that is, with a verb); the columns of a frame are found by name."""
+def checked(role: str, values: Any, expected: Sequence[str], whose: str = "the model was fitted with") -> Array:
+    """A table with the `expected` columns, found by name in a frame; an error says `whose` they are."""
     names = names_of(values) or []
     listed = f"{len(expected)} (`{'`, `'.join(expected)}`)"
     missing = [name for name in expected if name not in names]
     if names != list(expected) and not missing:
         values = _select(values, expected)
-    elif len(missing) < len(expected) and missing:
+    elif 0 < len(missing) < len(expected):
         raise NebValueError(
-            f"{role} has no column `{missing[0]}`; {others} {listed}", "give these columns, or an array without names"
+            f"{role} has no column `{missing[0]}`; {whose} {listed}", "give these columns, or an array without names"
         )
     single = table(role, values, expected)
     if single.shape[1] != len(expected):
         raise NebValueError(
-            f"{role} has {single.shape[1]} columns; {others} {listed}", "give these columns, in this order"
+            f"{role} has {single.shape[1]} columns; {whose} {listed}", "give these columns, in this order"
         )
     return single
 
