@@ -20,7 +20,8 @@ import os
 
 from . import simulators
 from ._errors import NebError, NebValueError, NebWarning
-from ._neb import __version__, forked, set_threads
+from ._neb import __version__, forked
+from ._numbers import set_threads
 from ._posterior import Calibration, Comparison, Draws, Posterior, calibrate, compare
 from ._progress import Progress
 from ._run import Run, fit, load, report

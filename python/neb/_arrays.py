@@ -12,12 +12,28 @@ from . import _neb
 from ._errors import NebValueError
 
 Array = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
+
+
+def _labels_of(values: Any) -> list[Any] | None:
+    """What a frame calls its columns."""
+    # The `columns` of pyarrow are their values.
+    labels = getattr(values, "column_names", None)
+    labels = getattr(values, "columns", None) if labels is None else labels
+    return None if labels is None else list(labels)
 
 
 def names_of(values: Any) -> list[str] | None:
     """The names of a frame's columns."""
-    columns = getattr(values, "columns", None)
-    return None if columns is None else [str(name) for name in columns]
+    labels = _labels_of(values)
+    return None if labels is None else [str(label) for label in labels]
+
+
+def _select(values: Any, names: Sequence[str]) -> Any:
+    """These columns of a frame, in this order."""
+    by_name = {str(label): label for label in _labels_of(values) or []}
+    labels = [by_name[name] for name in names]
+    return values.select(labels) if hasattr(values, "column_names") else values[labels]
 
 
 def default_names(role: str, columns: int) -> list[str]:
@@ -25,63 +41,103 @@ def default_names(role: str, columns: int) -> list[str]:
     return [role] if columns == 1 else [f"{role}{number}" for number in range(1, columns + 1)]
 
 
-def table(role: str, values: Any, names: Sequence[str] | None = None) -> Array:
-    """`values` as a finite table of float32, one row per event; nothing is copied that is one already.
+def untyped(role: str, values: Any) -> npt.NDArray[Any]:
+    """`values` as an array of whatever they are, with its mask where it has one; one dimension is a single column."""
+    try:
+        given: npt.NDArray[Any] = np.asanyarray(values)
+    except (TypeError, ValueError) as error:
+        raise NebValueError(f"array `{role}` is no table of numbers: {error}", "give numbers") from None
+    return given[:, np.newaxis] if given.ndim == 1 else given
 
-    float64 is rounded to the nearest float32. One dimension is a single column.
-    """
-    given = _numbers(role, values)
-    if given.ndim == 1:
-        given = given[:, np.newaxis]
+
+def shaped(role: str, values: Any, names: Sequence[str] | None = None) -> npt.NDArray[Any]:
+    """`values` as a table of numbers, one row per event; one dimension is a single column."""
+    given = untyped(role, values)
     if given.ndim != 2 or given.shape[1] == 0:
         raise NebValueError(
             f"array `{role}` has shape {given.shape}", "give a table: one row per event, one column per quantity"
         )
     if given.shape[0] == 0:
         raise NebValueError(f"array `{role}` has no rows", "give at least one")
-    with np.errstate(over="ignore", invalid="ignore"):
-        single: Array = np.ascontiguousarray(given, dtype=np.float32)
-        # Finite only if every value is; that it may overflow by itself is looked into below.
-        total = single.sum()
-    if not np.isfinite(total):
-        columns = single.shape[1]
-        known = names is not None and len(names) == columns
-        words = list(names) if names is not None and known else default_names(role, columns)
-        _neb.check_values(role, np.ascontiguousarray(given, dtype=np.float64), words)
-    return single
-
-
-def _numbers(role: str, values: Any) -> npt.NDArray[Any]:
-    try:
-        given = np.asarray(values)
-        if given.dtype.kind == "O":
-            given = given.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise NebValueError(f"array `{role}` is no table of numbers: {error}", "give numbers") from None
+    if np.ma.is_masked(given):
+        place = np.argwhere(np.ma.getmaskarray(given))[0]
+        raise NebValueError(
+            f"array `{role}` holds masked values; the first is at {_place(role, place, given, names)}",
+            "remove or fill these rows; neb never drops data by itself",
+        )
+    given = np.asarray(given)
+    if given.dtype.kind == "O":
+        given = _numbers(role, given, names)
     if given.dtype.kind not in "fiub":
         raise NebValueError(f"array `{role}` holds values of type {given.dtype}", "give numbers")
     return given
 
 
+def _numbers(role: str, objects: npt.NDArray[Any], names: Sequence[str] | None) -> Floats:
+    """A table of objects as numbers; text is none, whatever it says."""
+    numbers = np.empty(objects.shape)
+    for place, value in np.ndenumerate(objects):
+        try:
+            if isinstance(value, (str, bytes)):
+                raise TypeError
+            numbers[place] = value
+        except (TypeError, ValueError, OverflowError):
+            where = _place(role, place, objects, names)
+            raise NebValueError(f"array `{role}` holds {value!r} at {where}, which is no number", "give numbers") from None
+    return numbers
+
+
+def _words(role: str, given: npt.NDArray[Any], names: Sequence[str] | None) -> list[str]:
+    """Names for the columns of a table: those known, if they fit."""
+    columns = given.shape[1]
+    return list(names) if names is not None and len(names) == columns else default_names(role, columns)
+
+
+def _place(role: str, place: Any, given: npt.NDArray[Any], names: Sequence[str] | None) -> str:
+    row, column = place
+    return f"row {row}, column {column} (`{_words(role, given, names)[column]}`)"
+
+
+def table(role: str, values: Any, names: Sequence[str] | None = None) -> Array:
+    """`values` as a finite table of float32, one row per event; nothing is copied that is one already.
+
+    float64 is rounded to the nearest float32. One dimension is a single column.
+    """
+    given = shaped(role, values, names)
+    with np.errstate(over="ignore", invalid="ignore"):
+        single: Array = np.ascontiguousarray(given, dtype=np.float32)
+        # Finite only if every value is; that it may overflow by itself is looked into below.
+        total = single.sum()
+    if not np.isfinite(total):
+        _neb.check_values(role, np.ascontiguousarray(given, dtype=np.float64), _words(role, given, names))
+    return single
+
+
 def column(role: str, values: Any, rows: int) -> Array:
     """One finite value per row."""
     single = table(role, values)
-    if single.size != rows:
-        raise NebValueError(f"there are {single.size} {role}s for {rows} rows", f"give one {role} per row")
+    if single.shape[1] != 1:
+        raise NebValueError(f"array `{role}` has shape {single.shape} for {rows} rows", "give one value per row")
+    if len(single) != rows:
+        raise NebValueError(f"array `{role}` has {len(single)} values for {rows} rows", "give one value per row")
     return single.reshape(-1)
 
 
-def checked(role: str, values: Any, expected: Sequence[str]) -> Array:
-    """A table with the columns a model was fitted with; the columns of a frame are found by name."""
-    names = names_of(values)
-    if names is not None and names != list(expected) and set(expected) <= set(names):
-        values = values[list(expected)]
+def checked(role: str, values: Any, expected: Sequence[str], whose: str = "the model was fitted with") -> Array:
+    """A table with the `expected` columns, found by name in a frame; an error says `whose` they are."""
+    names = names_of(values) or []
+    listed = f"{len(expected)} (`{'`, `'.join(expected)}`)"
+    missing = [name for name in expected if name not in names]
+    if names != list(expected) and not missing:
+        values = _select(values, expected)
+    elif 0 < len(missing) < len(expected):
+        raise NebValueError(
+            f"{role} has no column `{missing[0]}`; {whose} {listed}", "give these columns, or an array without names"
+        )
     single = table(role, values, expected)
     if single.shape[1] != len(expected):
-        listed = "`, `".join(expected)
         raise NebValueError(
-            f"{role} has {single.shape[1]} columns; the model was fitted with {len(expected)} (`{listed}`)",
-            "give these columns, in this order",
+            f"{role} has {single.shape[1]} columns; {whose} {listed}", "give these columns, in this order"
         )
     return single
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class NebError(Exception):
@@ -34,6 +36,19 @@ def warn(texts: Iterable[str]) -> None:
         level, frame = level + 1, frame.f_back
     for text in texts:
         warnings.warn(text, NebWarning, stacklevel=level)
+
+
+@contextmanager
+def without_files_in(work: str) -> Iterator[None]:
+    """Errors inside name an argument where the program names the file of it in the folder `work`, which is gone after the call."""
+    try:
+        yield
+    except NebError as error:
+        folder = re.escape(work)
+        said = re.sub(folder + r"[/\\](\w+)\.npz", r"\1", error.message)
+        said, kept = re.subn(f"; what was learned is kept in {folder}.*", "", said)
+        hint = error.hint.replace("; --force starts anew", "") if kept and error.hint else error.hint
+        raise type(error)(said, hint) from None
 
 
 def not_fitted(what: str) -> NebError:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from . import _neb
-from ._errors import not_fitted
+from ._errors import NebValueError, not_fitted
+from ._numbers import plain
 
 Inner = TypeVar("Inner", _neb.Surrogate, _neb.Source)
 Own = TypeVar("Own", bound="Model[Any]")
@@ -13,7 +15,7 @@ Own = TypeVar("Own", bound="Model[Any]")
 
 def keys(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings that were given, by the names they have in a configuration file."""
-    return {name.replace("_", "-"): value for name, value in settings.items() if value is not None}
+    return {name.replace("_", "-"): plain(name, value) for name, value in settings.items() if value is not None}
 
 
 def chosen(preset: str, seed: int) -> dict[str, Any]:
@@ -32,7 +34,10 @@ class Model(Generic[Inner]):
 
     #: The stage, as the program calls it.
     _stage: ClassVar[str]
-    _settings: str
+    #: The settings that were given, as JSON; None of a model that was read.
+    _settings: str | None
+    #: `config.toml` of the run that it was read from, where that tells of its stage.
+    _config: str | None = None
     _inner: Inner | None
 
     def fitted(self) -> Inner:
@@ -53,8 +58,24 @@ class Model(Generic[Inner]):
 
     @property
     def settings(self) -> str:
-        """Every setting with its origin, as `neb config` prints them."""
-        return _neb.settings(self._settings, self._stage)
+        """Every setting with its origin, as `neb config` prints them; of a model in the folder of a run, `config.toml` there."""
+        return self._config if self._config is not None else _neb.settings(self._given(), self._stage)
+
+    def _given(self) -> str:
+        """The settings to fit with; refuses where there are none."""
+        if self._settings is None:
+            known = self._config is not None
+            raise NebValueError(
+                "a model that was read is not fitted again" if known else "the settings of a model that was read are not known",
+                f"make a new one: neb.{type(self).__name__}(kind, ...)",
+            )
+        return self._settings
+
+    def _was_read(self, path: Path) -> None:
+        """Forgets the default settings; those of a run are in its folder."""
+        config = path / "config.toml"
+        text = config.read_text() if config.exists() else ""
+        self._settings, self._config = None, text if f"[{self._stage}]" in text else None
 
     def __copy__(self: Own) -> Own:
         twin = object.__new__(type(self))

@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _arrays, _neb
-from ._arrays import Array
-from ._errors import NebValueError, warn
+from ._arrays import Array, Floats
+from ._errors import warn
+from ._numbers import whole
 from ._progress import Callback, Watch
 from ._source import Source
 from ._surrogate import Surrogate
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,12 +155,12 @@ class Posterior:
         """log q(y|x) + log q(x), row by row: the log-density up to a constant that depends on y alone."""
         y, x = _arrays.checked("y", y, self.surrogate.y_names), _arrays.checked("x", x, self.surrogate.x_names)
         _arrays.same_rows(x, y)
-        return _neb.log_prob(self.source.fitted(), self.surrogate.fitted(), y, x, seed)
+        return _neb.log_prob(self.source.fitted(), self.surrogate.fitted(), y, x, whole("seed", seed))
 
     def maximum(self, y: Any, *, seed: int = 1) -> tuple[Array, Array]:
         """The x of greatest posterior density for each row of y, and log q(y|x) + log q(x) there."""
         y = _arrays.checked("y", y, self.surrogate.y_names)
-        return _neb.maximum(self.source.fitted(), self.surrogate.fitted(), y, seed)
+        return _neb.maximum(self.source.fitted(), self.surrogate.fitted(), y, whole("seed", seed))
 
     def __repr__(self) -> str:
         return f"Posterior({self.source!r}, {self.surrogate!r})"
@@ -169,14 +168,12 @@ class Posterior:
 
 def sampler_of(n: int, method: str, seed: int, max_seconds: float, max_samples: int) -> dict[str, Any]:
     """The extension's settings of a sampler."""
-    if n < 1 or max_samples < 1:
-        raise NebValueError(f"{n} draws from at most {max_samples} samples", "ask for at least 1 of each")
     return {
-        "n": n,
+        "n": whole("n", n, 1),
         "method": method,
-        "seed": seed,
+        "seed": whole("seed", seed),
         "max_seconds": max_seconds,
-        "max_samples": max_samples,
+        "max_samples": whole("max_samples", max_samples, 1),
     }
 
 
@@ -306,10 +303,10 @@ def compare(a: Any, b: Any, *, a_weights: Any = None, b_weights: Any = None, see
     True
     """
     names = _arrays.names_of(a)
-    a, b = _arrays.table("x", a), _arrays.table("x", b) if names is None else _arrays.checked("x", b, names)
-    a_weights = None if a_weights is None else _arrays.column("weight", a_weights, len(a))
-    b_weights = None if b_weights is None else _arrays.column("weight", b_weights, len(b))
-    details = json.loads(_neb.compare(a, b, a_weights, b_weights, seed))
+    a, b = _arrays.table("a", a, names), _arrays.table("b", b) if names is None else _arrays.checked("b", b, names, "a has")
+    a_weights = None if a_weights is None else _arrays.column("a_weights", a_weights, len(a))
+    b_weights = None if b_weights is None else _arrays.column("b_weights", b_weights, len(b))
+    details = json.loads(_neb.compare(a, b, a_weights, b_weights, whole("seed", seed)))
     return Comparison(
         differs=details["differs"],
         auc=details["auc"]["value"],

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _arrays, _neb
-from ._errors import NebValueError
+from ._errors import NebValueError, without_files_in
 from ._posterior import Posterior
 from ._progress import Callback
 from ._source import Source
@@ -85,9 +85,10 @@ class Run:
     def load(cls, folder: str | PathLike[str]) -> Run:
         """Reads the folder of a run."""
         source = Source.load(folder)
-        particles = source.particles
-        x = None if particles is None else particles[0]
-        return cls(Surrogate._of(_neb.Surrogate.load(folder), x), source)
+        surrogate = Surrogate.load(folder)
+        if (particles := source.particles) is not None:
+            surrogate._x = particles[0]
+        return cls(surrogate, source)
 
     def __repr__(self) -> str:
         return f"Run({self.surrogate!r}, {self.source!r})"
@@ -100,19 +101,35 @@ class Run:
             with tempfile.TemporaryDirectory() as work:
                 folder = Path(work, "run")
                 self.save(folder)
-                observations = _stored(work, "observations", y=self.source.observations)
-                self._html = _neb.report_top(folder, observations, _JUDGED)
+                tables = _Tables(work, self.surrogate)
+                self._html = _neb.report_top(folder, tables.file("observations", y=self.source.observations), _JUDGED)
         return self._html
 
 
-def _stored(folder: str, name: str, **arrays: Any) -> Path | None:
-    """A file of these arrays; none where one of them is missing."""
-    if any(values is None for values in arrays.values()):
-        return None
-    path = Path(folder, f"{name}.npz")
-    tables: dict[str, Any] = {role: _arrays.table(role, values) for role, values in arrays.items()}
-    np.savez(path, **tables)
-    return path
+class _Tables:
+    """Files of arguments, with the columns of a surrogate."""
+
+    def __init__(self, folder: str, surrogate: Surrogate) -> None:
+        self._folder = folder
+        self._names = {"x": surrogate.x_names, "y": surrogate.y_names}
+
+    def file(self, argument: str, **given: Any) -> Path | None:
+        """The file of an argument; none where it was not given."""
+        absent = [role for role, values in given.items() if values is None]
+        if len(absent) == len(given):
+            return None
+        if absent:
+            raise NebValueError(f"{argument} have no {absent[0]}", f"give both: {argument}=(x, y)")
+        arrays: dict[str, Any] = {}
+        for role, values in given.items():
+            called = argument if len(given) == 1 else f"{role} of the {argument}"
+            arrays[role] = _arrays.checked(called, values, self._names[role])
+            arrays[f"{role}_columns"] = np.array(self._names[role])
+        if len(given) == 2:
+            _arrays.same_rows(arrays["x"], arrays["y"])
+        path = Path(self._folder, f"{argument}.npz")
+        np.savez(path, **arrays)
+        return path
 
 
 def fit(
@@ -144,7 +161,7 @@ def fit(
     seed : int
         Of the defaults; models of your own have theirs.
     output : path, optional
-        The folder of the run to write.
+        The folder of the run to write. After Ctrl-C the same call goes on with the source; the surrogate is learned anew.
     force : bool
         Replace a run that is there.
     progress, callback
@@ -164,11 +181,16 @@ def fit(
     >>> run.posterior.sample(y[:2], 10).x.shape
     (2, 10, 2)
     """
+    x, x_names = _arrays.named("x", x, None)
+    y, y_names = _arrays.named("y", y, None)
+    _arrays.same_rows(x, y)
+    observations = _arrays.checked("observations", observations, y_names, "y has")
+    weights = None if weights is None else _arrays.column("weights", weights, len(observations))
     surrogate = surrogate or Surrogate("noisy-mixture", seed=seed)
     source = source or Source(seed=seed)
     if output is not None:
         _neb.check_run_target(Path(output), force)
-    surrogate.fit(x, y, progress=progress, callback=callback)
+    surrogate.fit(x, y, x_names=x_names, y_names=y_names, progress=progress, callback=callback)
     source.fit(
         observations,
         surrogate,
@@ -203,7 +225,8 @@ def report(
     output : path
         The page to write (``.html``); in the folder of a run by default, needed for a `Run`.
     observations : array_like, optional
-        y, for the figures that compare with them; those of the fit where they are known.
+        y, for the figures that compare with them; those of the fit where they are known. Columns of frames, here and below, are
+        found by name.
     pairs : (x, y), optional
         Simulated pairs.
     truth : array_like, optional
@@ -227,21 +250,26 @@ def report(
     >>> sorted(written["verdict"])  # doctest: +ELLIPSIS
     [...'headline'...]
     """
-    with tempfile.TemporaryDirectory() as work:
+    with tempfile.TemporaryDirectory() as work, without_files_in(work):
         folder = Path(work, "run")
         if isinstance(run, Run):
             if output is None:
                 raise NebValueError("report() of a Run needs the page to write", "give output, such as report.html")
             run.save(folder)
+            surrogate = run.surrogate
             observations = run.source.observations if observations is None else observations
         else:
             folder = Path(run)
-        x, y = pairs or (None, None)
+            surrogate = Surrogate.load(folder)
+        if pairs is not None and len(pairs) != 2:
+            raise NebValueError(f"pairs are {len(pairs)} tables", "give two: pairs=(x, y)")
+        x, y = pairs if pairs is not None else (None, None)
+        tables = _Tables(work, surrogate)
         written = _neb.write_report(
             folder,
-            _stored(work, "truth", x=truth),
-            _stored(work, "observations", y=observations),
-            _stored(work, "pairs", x=x, y=y),
+            tables.file("truth", x=truth),
+            tables.file("observations", y=observations),
+            tables.file("pairs", x=x, y=y),
             output,
             force,
         )

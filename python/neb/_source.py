@@ -15,15 +15,16 @@ import numpy as np
 
 from . import _arrays, _neb
 from ._arrays import Array
-from ._errors import NebValueError, warn
+from ._errors import NebValueError, warn, without_files_in
 from ._model import Model, call, chosen, keys
+from ._numbers import whole
 from ._progress import Callback, Watch
 from ._surrogate import Surrogate
 
 Edges = tuple[float, float]
 
 #: Files of a run that hold no model.
-_FILES = ("config.toml", "history.csv", "summary.json", "particles.npz", "calibration.json")
+_FILES = ("config.toml", "history.csv", "summary.json", "particles.npz", "calibration.json", "efficiency.safetensors")
 
 
 def _domain(given: str | Mapping[str, Edges] | Sequence[Edges] | None) -> str | None:
@@ -119,6 +120,7 @@ class Source(Model[_neb.Source]):
     ) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "kind", "preset", "seed")}
         given["domain"] = _domain(domain)
+        seed = whole("seed", seed)
         if estimator == "mc":
             del given["estimator"]
         if kind == "auto" and preset == "fast" and k is not None:
@@ -126,14 +128,12 @@ class Source(Model[_neb.Source]):
             given["affine_k"], given["refine_k"] = affine_k or k, refine_k or k
         if symmetric is not None and not isinstance(symmetric, str):
             given["symmetric"] = ",".join(symmetric)
-        for name in ("hidden", "integrand_hidden", "flow_hidden"):
-            given[name] = None if given[name] is None else list(given[name])
         named = keys(given)
         self._kind, self._shown = kind, named | chosen(preset, seed)
         # The preset has its own kind; naming it would be a choice.
         of_kind = {} if kind == "auto" else {"source": kind}
         self._settings = json.dumps({"seed": seed, "preset": preset, "source": of_kind | named})
-        _neb.settings(self._settings, self._stage)
+        _neb.settings(self._given(), self._stage)
         self._inner: _neb.Source | None = None
         self._files: dict[str, bytes] = {}
         self._y_names: list[str] = []
@@ -179,7 +179,7 @@ class Source(Model[_neb.Source]):
         Source
             Itself.
         """
-        learned = surrogate.fitted()
+        settings, learned = self._given(), surrogate.fitted()
         y = _arrays.checked("y", y, learned.y_names)
         x = surrogate.pairs_x if x is None else _arrays.checked("x", x, learned.x_names)
         if x is None:
@@ -187,10 +187,11 @@ class Source(Model[_neb.Source]):
                 "this surrogate was read from a file and does not know the pairs it was fitted to",
                 "give x of the pairs: fit(y, surrogate, x=x)",
             )
-        weights = None if weights is None else _arrays.column("weight", weights, len(y))
+        weights = None if weights is None else _arrays.column("weights", weights, len(y))
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, Watch(progress, callback) as watch:
             run = Path(folder, "run") if output is None else Path(output)
-            _neb.fit_source(self._settings, learned, y, weights, x, run, force, watch)
+            with without_files_in(folder):
+                _neb.fit_source(settings, learned, y, weights, x, run, force, watch)
             self._read(run, learned.y_names)
         self._y = y.copy()
         warn(self.summary.get("warnings", []))
@@ -205,7 +206,7 @@ class Source(Model[_neb.Source]):
 
     def sample(self, n: int, *, seed: int = 1) -> Array:
         """n draws of x, the same as `neb sample` makes."""
-        return self.fitted().sample(n, seed)
+        return self.fitted().sample(whole("n", n), whole("seed", seed))
 
     def log_prob(self, x: Any, *, seed: int = 1) -> Array:
         """log q(x), row by row; -inf outside the support. A source of kind ``mlp`` has none.
@@ -213,7 +214,7 @@ class Source(Model[_neb.Source]):
         `seed` matters to columns of whole numbers and atoms alone.
         """
         inner = self.fitted()
-        return inner.log_prob(_arrays.checked("x", x, inner.x_names), seed)
+        return inner.log_prob(_arrays.checked("x", x, inner.x_names), whole("seed", seed))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the file of the source alone (``.safetensors``); `Run.save` writes the folder of a run."""
@@ -226,6 +227,7 @@ class Source(Model[_neb.Source]):
         path = Path(path)
         y_names = _neb.Surrogate.load(path).y_names if path.is_dir() else []
         source._read(path, y_names)
+        source._was_read(path)
         winner = source.summary.get("source", {}).get("winner")
         source._kind = winner if winner else "file"
         return source

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from . import _arrays, _neb
 from ._arrays import Array
 from ._errors import warn
 from ._model import Model, call, chosen, keys
+from ._numbers import whole
 from ._progress import Callback, Watch
 
 
@@ -72,6 +74,7 @@ class Surrogate(Model[_neb.Surrogate]):
         components: int | None = None,
         transform: Mapping[str, str] | None = None,
     ) -> None:
+        seed = whole("seed", seed)
         training = keys(
             {
                 "epochs": epochs,
@@ -83,8 +86,8 @@ class Surrogate(Model[_neb.Surrogate]):
                 "held_out": held_out,
                 "patience": patience,
                 "layers": layers,
-                "hidden": None if hidden is None else list(hidden),
-                "head": None if head is None else list(head),
+                "hidden": hidden,
+                "head": head,
                 "activation": activation,
                 "bins": bins,
                 "bound": bound,
@@ -96,7 +99,7 @@ class Surrogate(Model[_neb.Surrogate]):
         named = {} if kind == "auto" else {"kind": kind}
         columns = {column: {"transform": words} for column, words in (transform or {}).items()}
         self._settings = json.dumps({"seed": seed, "preset": preset, "surrogate": named | training, "column": columns})
-        _neb.settings(self._settings, self._stage)
+        _neb.settings(self._given(), self._stage)
         self._inner: _neb.Surrogate | None = None
         self._x: Array | None = None
 
@@ -134,11 +137,12 @@ class Surrogate(Model[_neb.Surrogate]):
         Surrogate
             Itself.
         """
+        settings = self._given()
         x, x_columns = _arrays.named("x", x, x_names)
         y, y_columns = _arrays.named("y", y, y_names)
         _arrays.same_rows(x, y)
         with Watch(progress, callback) as watch:
-            self._inner, notes = _neb.Surrogate.fit(self._settings, x, y, x_columns, y_columns, output, force, watch)
+            self._inner, notes = _neb.Surrogate.fit(settings, x, y, x_columns, y_columns, output, force, watch)
         # A copy: what the caller does to the array later is no business of this model.
         self._x = x.copy()
         warn(notes)
@@ -149,12 +153,12 @@ class Surrogate(Model[_neb.Surrogate]):
         inner = self.fitted()
         y, x = _arrays.checked("y", y, inner.y_names), _arrays.checked("x", x, inner.x_names)
         _arrays.same_rows(x, y)
-        return inner.log_prob(y, x, seed)
+        return inner.log_prob(y, x, whole("seed", seed))
 
     def sample(self, x: Any, *, seed: int = 1) -> Array:
         """One draw of y for each row of x, the same as `neb sample --push --points` makes."""
         inner = self.fitted()
-        return inner.sample(_arrays.checked("x", x, inner.x_names), seed)
+        return inner.sample(_arrays.checked("x", x, inner.x_names), whole("seed", seed))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the file that `neb` reads too (``.safetensors``)."""
@@ -163,13 +167,10 @@ class Surrogate(Model[_neb.Surrogate]):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Surrogate:
         """Reads a file, or the surrogate in the folder of a run."""
-        return cls._of(_neb.Surrogate.load(path), None)
-
-    @classmethod
-    def _of(cls, inner: _neb.Surrogate, x: Array | None) -> Surrogate:
         loaded = cls()
-        loaded._kind = inner.name
-        loaded._inner, loaded._x = inner, x
+        loaded._inner = _neb.Surrogate.load(path)
+        loaded._kind = loaded._inner.name
+        loaded._was_read(Path(path))
         return loaded
 
     @property

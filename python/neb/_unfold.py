@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -16,13 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _arrays, _neb
-from ._arrays import Array
-from ._errors import NebError, NebValueError, warn
+from ._arrays import Array, Floats
+from ._errors import NebValueError, warn, without_files_in
+from ._numbers import whole
 from ._progress import Callback, Watch
 from ._source import Source
 from ._surrogate import Surrogate
 
-Floats = npt.NDArray[np.float64]
+#: Bins of a column: their number and range, or all edges.
+Bins = tuple[int, float, float] | Sequence[float] | npt.NDArray[Any]
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,12 +38,14 @@ class Spectrum:
     """The spectra: ``unfolded`` (the weighted simulation), ``smooth`` (the smooth source), ``simulation`` (scaled to as many events),
     and where y has this column too ``ibu`` (iterative Bayesian unfolding) and ``data`` (as observed)."""
     errors: dict[str, dict[str, Floats]]
-    """Errors of each bin by spectrum and origin (``data``, ``simulation``, ``training``)."""
+    """Errors of each bin by spectrum and origin (``data``, ``simulation``, ``training``, ``simulation-and-training``)."""
     covariances: dict[str, dict[str, Floats]]
     """Covariances, bins x bins, by spectrum and origin; replicas of the simulation have the training's randomness too."""
 
     def covariance(self, of: str = "unfolded") -> Floats:
         """The covariance of a spectrum from all origins; zero where nothing was repeated."""
+        if of not in self.values:
+            raise NebValueError(f"there is no spectrum `{of}` of `{self.name}`", f"choose one of {', '.join(self.values)}")
         parts = dict(self.covariances.get(of, {}))
         if "simulation-and-training" in parts:
             parts.pop("training", None)
@@ -95,6 +98,8 @@ class Unfolding:
     """Draws of the smooth source."""
     spectra: dict[str, Spectrum]
     """The spectrum of each column of x."""
+    joint: dict[tuple[str, str], dict[str, npt.NDArray[Any]]]
+    """The arrays of the spectrum in each pair of columns that was asked for: ``edges1``, ``edges2``, ``unfolded`` and others."""
     replicas: dict[str, Array]
     """Weights of every replica by what was repeated (``data``, ``simulation``, ``training``), one row each: the covariance of any
     histogram follows from them."""
@@ -110,7 +115,7 @@ class Unfolding:
         if not (run / "weights.npz").exists():
             raise NebValueError(f"{run}: is no unfolding", "give the folder that `neb unfold` or neb.unfold wrote")
         weights, score = _arrays_of(run / "weights.npz"), run / "score.json"
-        source = Source.load(run / "source.safetensors")
+        source = Source.load(run)
         summary = _figures_of(run / "summary.json")
         files = {tuple(written["columns"]): written["name"] for written in summary["spectra"]}
         replicas: dict[str, list[Array]] = {}
@@ -125,9 +130,10 @@ class Unfolding:
             ratio=weights["ratio"],
             samples=_arrays_of(run / "samples.npz")["x"],
             spectra={name: Spectrum._read(name, run / "spectra" / f"{files[name,]}.npz") for name in source.x_names},
+            joint={columns: _arrays_of(run / "spectra" / f"{file}.npz") for columns, file in files.items() if len(columns) == 2},
             replicas={what: np.stack(rows) for what, rows in replicas.items()},
             source=source,
-            surrogate=Surrogate.load(run / "surrogate.safetensors"),
+            surrogate=Surrogate.load(run),
         )
 
     def __repr__(self) -> str:
@@ -164,16 +170,17 @@ def unfold(
     background_weights: Any = None,
     truth: Any = None,
     truth_weights: Any = None,
-    bins: Mapping[str, tuple[int, float, float]] | None = None,
+    bins: Mapping[str, Bins] | None = None,
+    joint: Sequence[tuple[str, str]] = (),
     iterations: int | None = None,
-    replicas: int = 20,
-    simulation_replicas: int = 0,
-    training_replicas: int = 0,
-    draws: int = 400_000,
-    components: int = 16,
-    epochs: int = 80,
-    smooth_epochs: int = 25,
-    memory: int = 1500,
+    replicas: int | None = None,
+    simulation_replicas: int | None = None,
+    training_replicas: int | None = None,
+    draws: int | None = None,
+    components: int | None = None,
+    epochs: int | None = None,
+    smooth_epochs: int | None = None,
+    memory: int | None = None,
     transform: Mapping[str, str] | None = None,
     seed: int = 1,
     output: str | PathLike[str] | None = None,
@@ -182,6 +189,8 @@ def unfold(
     callback: Callback | None = None,
 ) -> Unfolding:
     """The spectrum of x behind data, with uncertainties, beside the binned method: what `neb unfold` finds, in the same bits.
+
+    Numbers that are not given are those of `neb unfold`.
 
     Parameters
     ----------
@@ -201,17 +210,20 @@ def unfold(
     truth : array_like, optional
         x of the data, where it is known: for scoring after the fit, no part of which sees it.
     bins : mapping, optional
-        Bins of columns of x, ``{"x1": (count, low, high)}``; by default 20 between the 0.5 % and 99.5 % points of the simulation.
+        Bins of columns of x: ``{"x1": (count, low, high)}``, or a list or array of edges; by default between the 0.5 % and 99.5 %
+        points of the simulation.
+    joint : sequence of (str, str)
+        Pairs of columns of x whose spectrum in both at once is wanted too.
     iterations : int, optional
         Iterations of the weights; by default as many as explain held-out data best.
-    replicas, simulation_replicas, training_replicas : int
+    replicas, simulation_replicas, training_replicas : int, optional
         Repetitions behind the covariances: of the data, of the simulation (each with a training that starts from the nominal
         one), and of the training with other seeds.
-    draws : int
+    draws : int, optional
         Draws of the smooth source to keep.
-    components, epochs, smooth_epochs : int
+    components, epochs, smooth_epochs : int, optional
         Components of the surrogate, passes over the pairs, and passes of the smooth source over the weighted simulation.
-    memory : int
+    memory : int, optional
         Megabytes for the table of likelihoods; it is computed anew in each iteration where it does not fit.
     transform : mapping, optional
         As in `Surrogate`.
@@ -243,17 +255,20 @@ def unfold(
     x, x_names = _arrays.named("x", x, None)
     y_names = _arrays.names_of(y) or _arrays.names_of(observations)
     if reconstructed is not None:
-        reconstructed = _arrays.column("flag", reconstructed, len(x))
-        y = np.where(reconstructed[:, np.newaxis] == 0, 0, _rows_of(y, len(x)))
+        reconstructed = _arrays.column("reconstructed", reconstructed, len(x))
+        y = _arrays.untyped("y", y).copy()
+        if y.ndim != 2 or len(y) != len(x):
+            raise NebValueError(f"array `y` has shape {y.shape} for {len(x)} rows of x", "give one row of y for each row of x")
+        y[reconstructed == 0] = 0
     y, y_names = _arrays.named("y", y, y_names)
     _arrays.same_rows(x, y)
     files: dict[str, dict[str, Any]] = {
-        "pairs": {"x": x, "y": y, "reconstructed": reconstructed} | _weighted(x, weights),
-        "observations": _table("observations", "y", observations, y_names, observed_weights),
-        "missed": _table("missed", "x", missed, x_names, missed_weights),
-        "fakes": _table("fakes", "y", fakes, y_names, fakes_weights),
-        "background": _table("background", "y", background, y_names, background_weights),
-        "truth": _table("truth", "x", truth, x_names, truth_weights),
+        "pairs": {"x": x, "y": y, "reconstructed": reconstructed} | _weighted("weights", x, weights),
+        "observations": _table("y", y_names, observations=observations, observed_weights=observed_weights),
+        "missed": _table("x", x_names, missed=missed, missed_weights=missed_weights),
+        "fakes": _table("y", y_names, fakes=fakes, fakes_weights=fakes_weights),
+        "background": _table("y", y_names, background=background, background_weights=background_weights),
+        "truth": _table("x", x_names, truth=truth, truth_weights=truth_weights),
     }
     numbers = {
         "iterations": iterations,
@@ -267,9 +282,11 @@ def unfold(
         "memory": memory,
     }
     options = [f"--{name}={value}" for name, value in numbers.items() if value is not None]
-    options += [f"--bins={name}={count}:{low}:{high}" for name, (count, low, high) in (bins or {}).items()]
+    options += [f"--bins={_word(name)}={_bins(name, chosen)}" for name, chosen in (bins or {}).items()]
+    options += ["--joint=" + ",".join(map(_word, pair)) for pair in joint]
     if transform:
-        options.append("--transform=" + ",".join(f"{name}={kind}" for name, kind in transform.items()))
+        options.append("--transform=" + ",".join(f"{_word(name)}={kind}" for name, kind in transform.items()))
+    seed = whole("seed", seed)
     identity = hashlib.sha256(json.dumps([options, seed, x_names, y_names]).encode())
     # The files go with the call; what an interrupted call leaves behind of them is not worth an error.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work, Watch(progress, callback) as watch:
@@ -284,11 +301,8 @@ def unfold(
             np.savez(path, **present, **{key: names for key, names in columns.items() if key[0] in present})
             options.append(f"--{name}={path}")
         run = Path(work, "run") if output is None else Path(output).absolute()
-        try:
+        with without_files_in(work):
             _neb.unfold(options, run, identity.hexdigest(), seed, force, watch)
-        except NebError as error:
-            said = re.sub(re.escape(work) + r"[/\\](\w+)\.npz", r"\1", error.message)
-            raise type(error)(said, error.hint) from None
         unfolding = Unfolding.load(run)
     if output is None:
         object.__setattr__(unfolding, "folder", None)
@@ -296,27 +310,37 @@ def unfold(
     return unfolding
 
 
-def _rows_of(values: Any, rows: int) -> npt.NDArray[Any]:
-    """A table of which some rows are not looked at."""
-    given = np.asarray(values)
-    given = given[:, np.newaxis] if given.ndim == 1 else given
-    if given.ndim != 2 or len(given) != rows:
-        raise NebValueError(f"array `y` has shape {given.shape} for {rows} rows of x", "give one row of y for each row of x")
-    return given
+def _word(name: str) -> str:
+    """The name of a column as part of an option."""
+    if "," in name or "=" in name:
+        raise NebValueError(f"the name `{name}` has a comma or an equals sign", "rename the column")
+    return name
 
 
-def _weighted(rows: Array, weights: Any) -> dict[str, Any]:
-    return {} if weights is None else {"weight": _arrays.column("weight", weights, len(rows))}
+def _bins(name: str, chosen: Bins) -> str:
+    """Bins of a column as the program is told."""
+    if isinstance(chosen, tuple) and len(chosen) == 3:
+        count, low, high = chosen
+        return f"{count}:{low}:{high}"
+    try:
+        edges = [float(edge) for edge in chosen]
+    except (TypeError, ValueError):
+        edges = []
+    if len(edges) < 2:
+        raise NebValueError(f"bins of `{name}` are {chosen!r}", "give (count, low, high), or a list of two edges or more")
+    return "/".join(map(repr, edges))
 
 
-def _table(name: str, role: str, values: Any, names: list[str], weights: Any) -> dict[str, Any]:
-    """A table with its weights; `name` is what the caller calls it."""
+def _weighted(called: str, rows: Array, weights: Any) -> dict[str, Any]:
+    return {} if weights is None else {"weight": _arrays.column(called, weights, len(rows))}
+
+
+def _table(role: str, names: list[str], **arguments: Any) -> dict[str, Any]:
+    """A table and its weights, which are given by the names that the caller knows them by."""
+    (called, values), (weights_called, weights) = arguments.items()
     if values is None:
         if weights is not None:
-            raise NebValueError(f"there are {name}_weights but no {name}", f"give {name} too")
+            raise NebValueError(f"there are {weights_called} but no {called}", f"give {called} too")
         return {}
-    try:
-        rows = _arrays.checked(role, values, names)
-        return {role: rows} | _weighted(rows, weights)
-    except NebValueError as error:
-        raise NebValueError(f"{name}: {error.message}", error.hint) from None
+    rows = _arrays.checked(called, values, names, f"{role} of the pairs has")
+    return {role: rows} | _weighted(weights_called, rows, weights)

@@ -47,11 +47,9 @@ def corner(x: Any, *, truth: Any = None, names: Sequence[str] | None = None, bin
     >>> [ax.get_xlabel() for ax in figure.axes if ax.get_xlabel()]
     ['mass', 'width']
     """
-    names = list(names or _arrays.names_of(x) or [])
-    x = _arrays.table("x", x)
+    x, names = _arrays.named("x", x, names)
     dim = x.shape[1]
-    names = names or _arrays.default_names("x", dim)
-    other = None if truth is None else _arrays.checked("truth", truth, names)
+    other = None if truth is None else _arrays.checked("truth", truth, names, "x has")
     shown = x if other is None else np.concatenate([x, other])
     low, high = np.quantile(shown, 0.001, axis=0), np.quantile(shown, 0.999, axis=0)
     figure = _figure(figsize=(2.2 * dim + 0.6, 2.2 * dim + 0.4))
@@ -130,8 +128,8 @@ def spectrum(
     Parameters
     ----------
     x : array_like or Spectrum
-        One column; or a spectrum that `unfold` found, which is drawn with its errors beside iterative Bayesian unfolding, the
-        data and the simulation.
+        One column, or a frame that has the column `name`; or a spectrum that `unfold` found, which is drawn with its errors
+        beside iterative Bayesian unfolding, the data and the simulation.
     edges : array_like
         Edges of the bins; a `Spectrum` has its own.
     truth : array_like, optional
@@ -151,18 +149,25 @@ def spectrum(
     'events'
     """
     lines: dict[str, Any] = {}
+    column = name
     if isinstance(x, Spectrum):
-        edges, name = x.edges, name or x.name
+        if edges is not None or weights is not None:
+            raise NebValueError("a Spectrum has its own edges and weights", "leave `edges` and `weights` out")
+        edges, column, name = x.edges, x.name, name or x.name
         labels = {"unfolded": "unfolded", "ibu": "IBU"}
         shown = {label: (x.values[key], x.error(key)) for key, label in labels.items() if key in x.values}
         lines.update((key, x.values[key]) for key in ("simulation", "data") if key in x.values)
     else:
         if edges is None:
             raise NebValueError("the edges of the bins are missing", "give spectrum(x, edges)")
-        edges = np.asarray(edges, dtype=np.float64)
-        shown = {"sample": _counted("x", x, edges, weights)}
+        edges = _arrays.shaped("edges", edges).astype(np.float64).reshape(-1)
+        if len(edges) < 2 or not (np.diff(edges) > 0).all():
+            raise NebValueError(f"edges are {edges.tolist()}", "give two or more, each greater than the one before")
+        shown = {"sample": _counted("x", x, column, edges, "weights", weights)}
     if truth is not None:
-        lines = {"truth": _counted("truth", truth, edges, truth_weights)[0]} | lines
+        lines = {"truth": _counted("truth", truth, column, edges, "truth_weights", truth_weights)[0]} | lines
+    elif truth_weights is not None:
+        raise NebValueError("there are truth_weights but no truth", "give truth too")
     total = sum(next(iter(shown.values()))[0])
     if truth is not None and lines["truth"].sum() > 0:
         lines["truth"] = lines["truth"] * (total / lines["truth"].sum())
@@ -187,8 +192,13 @@ def spectrum(
     return figure
 
 
-def _counted(role: str, values: Any, edges: Any, weights: Any) -> tuple[Any, Any]:
-    """Sums of weights in bins, and the roots of the sums of their squares."""
-    column = _arrays.table(role, values)[:, 0]
-    w = np.ones(len(column)) if weights is None else np.asarray(weights, dtype=np.float64)
-    return np.histogram(column, edges, weights=w)[0], np.sqrt(np.histogram(column, edges, weights=w**2)[0])
+def _counted(role: str, values: Any, name: str | None, edges: Any, weights_role: str, weights: Any) -> tuple[Any, Any]:
+    """Sums of weights in bins, and the roots of the sums of their squares; a frame may have other columns than `name`."""
+    by_name = name is not None and name in (_arrays.names_of(values) or [])
+    rows = _arrays.checked(role, values, [name]) if name is not None and by_name else _arrays.table(role, values)
+    if rows.shape[1] != 1:
+        raise NebValueError(
+            f"array `{role}` has {rows.shape[1]} columns; a spectrum is of one", "give one, or a frame and the `name` of its column"
+        )
+    w = np.ones(len(rows)) if weights is None else _arrays.column(weights_role, weights, len(rows)).astype(np.float64)
+    return np.histogram(rows[:, 0], edges, weights=w)[0], np.sqrt(np.histogram(rows[:, 0], edges, weights=w**2)[0])

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from . import _arrays, _neb
 from ._arrays import Array
+from ._numbers import whole
 
 __all__ = ["TwoMoons", "Slcp", "InverseKinematics", "Simulator"]
 
@@ -37,15 +38,15 @@ class Simulator:
 
     def observations(self, n: int, *, seed: int = 1) -> tuple[Array, Array]:
         """x of the true source, which an experiment would not see, and y."""
-        return self._inner.observations(n, seed)
+        return self._inner.observations(whole("n", n), whole("seed", seed))
 
     def pairs(self, n: int, *, proposal: str = "covering", seed: int = 1) -> tuple[Array, Array]:
         """x of a proposal (`covering` or `standard-normal`), and y: what a surrogate is learned from."""
-        return self._inner.pairs(proposal, n, seed)
+        return self._inner.pairs(proposal, whole("n", n), whole("seed", seed))
 
     def simulate(self, x: Any, *, seed: int = 1) -> Array:
         """One y for each row of x."""
-        return self._inner.simulate(self._table("x", x, self.dims[0]), seed)
+        return self._inner.simulate(self._table("x", x, self.dims[0]), whole("seed", seed))
 
     def log_prob(self, y: Any, x: Any) -> npt.NDArray[np.float64]:
         """The exact log p(y|x), row by row."""
@@ -55,7 +56,7 @@ class Simulator:
 
     @staticmethod
     def _table(role: str, values: Any, dim: int) -> Array:
-        return _arrays.checked(role, values, _arrays.default_names(role, dim))
+        return _arrays.checked(role, values, _arrays.default_names(role, dim), "the simulator has")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(): x of {self.dims[0]} and y of {self.dims[1]} dimensions"

@@ -25,6 +25,7 @@ class _LogMarginal(torch.autograd.Function):
         return x.new_tensor(value)
 
     @staticmethod
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, *grad_outputs: torch.Tensor) -> Any:
         (gradient,) = ctx.saved_tensors
         return grad_outputs[0] * gradient, None, None

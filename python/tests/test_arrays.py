@@ -23,6 +23,21 @@ class HasArray:
         return np.asarray(self.values, dtype=dtype)
 
 
+class Arrow:
+    """A table with the names that one of pyarrow has: its `columns` are values."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame = frame
+        self.column_names = list(frame)
+        self.columns = [frame[name].to_numpy() for name in frame]
+
+    def select(self, names: list[str]) -> Arrow:
+        return Arrow(self.frame[names])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.frame.to_numpy(dtype)
+
+
 def frozen(values: Array) -> Array:
     values = values.copy()
     values.flags.writeable = False
@@ -81,8 +96,22 @@ def test_columns_of_a_frame_keep_their_names_and_are_found_by_them(pairs: tuple[
     assert (fitted.x_names, fitted.y_names) == (["energy", "angle"], ["px", "py"])
     swapped = x[["angle", "energy"]].assign(other=0.0)
     assert np.array_equal(fitted.log_prob(y, swapped), fitted.log_prob(pairs[1], pairs[0]))
+    assert np.array_equal(fitted.log_prob(Arrow(y[["py", "px"]]), Arrow(swapped)), fitted.log_prob(y, x))
     source = neb.Source("affine", k=64, epochs=1, least_steps=1, domain={"energy": (-5, 5)}).fit(y[:200], fitted)
     assert source.x_names == ["energy", "angle"]
+    with pytest.raises(neb.NebValueError, match=r"y has no column `px`; the model was fitted with 2 \(`px`, `py`\)"):
+        fitted.log_prob(y.rename(columns={"px": "py", "py": "pz"}), x)
+    again = neb.Surrogate("mixture", epochs=1).fit(Arrow(x), Arrow(y))
+    assert (again.x_names, again.y_names) == (["energy", "angle"], ["px", "py"])
+
+
+def test_columns_may_have_numbers_for_names(pairs: tuple[Array, Array]) -> None:
+    x = pd.DataFrame(pairs[0])
+    fitted = neb.Surrogate("mixture", epochs=1).fit(x, pairs[1])
+    assert fitted.x_names == ["0", "1"]
+    expected = fitted.log_prob(pairs[1], pairs[0])
+    for frame in (x[[1, 0]], x.assign(other=0.0)):
+        assert np.array_equal(fitted.log_prob(pairs[1], frame), expected)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +128,10 @@ def test_columns_of_a_frame_keep_their_names_and_are_found_by_them(pairs: tuple[
         (np.zeros((0, 2)), "array `x` has no rows"),
         (np.float32(1.0), "array `x` has shape ()"),
         ([[0.0, 0.0]] * 3, "x has 3 rows, y has 1"),
+        (np.ma.masked_equal([[0.0, 1.0], [7.0, 0.0]], 7.0), "array `x` holds masked values; the first is at row 1, column 0 (`x1`)"),
+        (np.array([[1.0, "2"]], object), "array `x` holds '2' at row 0, column 1 (`x2`), which is no number"),
+        (pd.DataFrame({"x1": [1.0], "x2": ["2"]}), "array `x` holds '2' at row 0, column 1 (`x2`)"),
+        (pd.DataFrame({"x1": [1], "x2": [pd.NA]}), "array `x` holds <NA> at row 0, column 1 (`x2`)"),
     ],
 )
 def test_what_cannot_be_used_is_refused(values: Any, words: str, surrogate: neb.Surrogate) -> None:
@@ -112,6 +145,11 @@ def test_large_finite_values_are_no_flaw(surrogate: neb.Surrogate) -> None:
     # Their sum overflows; each of them is finite.
     x = np.full((4, 2), 3e38, np.float32)
     assert surrogate.log_prob(np.zeros((4, 2)), x).shape == (4,)
+
+
+def test_a_masked_array_without_masked_values_is_a_table(surrogate: neb.Surrogate, pairs: tuple[Array, Array]) -> None:
+    x, y = (part[:50] for part in pairs)
+    assert np.array_equal(surrogate.log_prob(y, np.ma.array(x)), surrogate.log_prob(y, x))
 
 
 def test_names_must_fit_the_columns(pairs: tuple[Array, Array]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,6 +36,31 @@ def test_settings_have_the_programs_names_and_checks() -> None:
         neb.Surrogate("best")
     with pytest.raises(TypeError, match="unexpected keyword"):
         neb.Source(epoch=3)  # type: ignore[call-arg]
+
+
+def test_settings_may_be_numpys() -> None:
+    ours: dict[str, Any] = {"hidden": [8, 8], "rate": 0.5, "epochs": 3, "seed": 3}
+    theirs = {"hidden": np.array([8, 8]), "rate": np.float32(0.5), "epochs": np.int64(3), "seed": np.int64(3)}
+    for make in (neb.Surrogate, neb.Source):
+        assert make("spline", **theirs).settings == make("spline", **ours).settings
+        assert repr(make("spline", **theirs)) == repr(make("spline", **ours))
+        with pytest.raises(neb.NebValueError, match="`rate` is nan"):
+            make("spline", rate=np.nan)
+
+
+def test_numbers_that_cannot_be_are_refused(source: neb.Source, run: neb.Run) -> None:
+    calls: dict[str, Any] = {
+        "`n` is -1": lambda: source.sample(-1),
+        "`seed` is -1": lambda: source.sample(1, seed=-1),
+        "`seed` is -2": lambda: neb.Source(seed=-2),
+        "`seed` is 0.5": lambda: neb.Surrogate(seed=0.5),  # type: ignore[arg-type]
+        "`threads` is -1": lambda: neb.set_threads(-1),
+        "`n` is 0": lambda: run.posterior.sample([[0.0, 0.0]], 0),
+    }
+    for words, call in calls.items():
+        with pytest.raises(neb.NebValueError, match=words):
+            call()
+    assert np.array_equal(source.sample(np.int64(3)), source.sample(3))
 
 
 def test_one_k_for_all_rungs() -> None:
@@ -81,8 +107,29 @@ def test_event_weights_count(surrogate: neb.Surrogate, observed: tuple[Array, Ar
     # x2 - x1, which y shows, is 0 on average, and -2/3 where it is negative.
     found = [float(mean[1] - mean[0]) for mean in means]
     assert abs(found[0]) < 0.2 and found[1] < -0.3, found
-    with pytest.raises(ValueError, match="there are 3 weights for 600 rows"):
+    with pytest.raises(ValueError, match="array `weights` has 3 values for 600 rows"):
         neb.Source("affine").fit(y, surrogate, weights=[1, 2, 3])
+
+
+def test_an_error_of_a_fit_without_output_names_no_folder(surrogate: neb.Surrogate, observed: tuple[Array, Array]) -> None:
+    with pytest.raises(neb.NebError, match="NaN") as failed:
+        neb.Source("affine", k=64, rate=1e30, epochs=3, least_steps=1).fit(observed[1], surrogate)
+    assert "kept" not in str(failed.value) and "--force" not in str(failed.value) and failed.value.hint
+
+
+def test_both_stages_look_at_everything_first(pairs: tuple[Array, Array], observed: tuple[Array, Array]) -> None:
+    y = observed[1]
+    wrong: dict[str, dict[str, Any]] = {
+        "array `observations` holds 600 values that are not finite": {"observations": y * [1.0, np.nan]},
+        "observations has 1 columns; y has 2": {"observations": y[:, 0]},
+        "array `weights` has 3 values for 600 rows": {"observations": y, "weights": [1, 2, 3]},
+        r"array `weights` has shape \(300, 2\) for 600 rows": {"observations": y, "weights": np.ones((300, 2))},
+    }
+    surrogate = neb.Surrogate("mixture", epochs=1)
+    for words, given in wrong.items():
+        with pytest.raises(neb.NebValueError, match=words):
+            neb.fit(*pairs, **given, surrogate=surrogate)
+    assert not surrogate.is_fitted
 
 
 def test_pickle_and_copy_give_the_same_bits(run: neb.Run, pairs: tuple[Array, Array]) -> None:
@@ -133,6 +180,14 @@ def test_folders_and_files_both_ways(run: neb.Run, pairs: tuple[Array, Array], t
     assert np.array_equal(neb.Surrogate.load(tmp_path / "q.safetensors").sample(x), run.surrogate.sample(x))
     alone = neb.Source.load(tmp_path / "p.safetensors")
     assert np.array_equal(alone.sample(20), run.source.sample(20)) and alone.summary == {}
+    assert loaded.source.settings == loaded.surrogate.settings == (folder / "config.toml").read_text()
+    assert "k = 512" in loaded.source.settings and "components = 4" in loaded.surrogate.settings
+    for model in (alone, neb.Surrogate.load(tmp_path / "q.safetensors")):
+        with pytest.raises(neb.NebValueError, match=rf"are not known\nhint: make a new one: neb.{type(model).__name__}\("):
+            model.settings
+    for call in (lambda: alone.fit(y, run.surrogate), lambda: loaded.surrogate.fit(x, y)):
+        with pytest.raises(neb.NebValueError, match="model that was read"):
+            call()
     with pytest.raises(neb.NebError, match="nowhere"):
         neb.Surrogate.load(tmp_path / "nowhere.safetensors")
 

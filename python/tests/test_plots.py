@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -36,6 +38,61 @@ def test_a_spectrum_counts_weights() -> None:
     # Errors are the root of the sum of squared weights.
     low, high = bars[2][1].get_segments()[0][:, 1]
     assert (high - low) / 2 == pytest.approx(np.sqrt(5.0))
+
+
+def test_the_column_of_a_spectrum_is_found_by_name() -> None:
+    frame = pd.DataFrame({"other": [0.5, 0.5], "mass": [1.5, 0.5]})
+    figure = neb.plot.spectrum(frame, [0, 1, 2], name="mass", truth=frame)
+    assert np.array_equal(figure.axes[0].containers[0][0].get_ydata(), [1.0, 1.0])
+
+
+def test_what_cannot_be_drawn_is_refused() -> None:
+    edges = np.array([0.0, 1.0, 2.0])
+    spectrum = neb.Spectrum("mass", edges, {"unfolded": edges[1:]}, {}, {})
+    wrong: dict[str, Any] = {
+        "array `x` has 2 columns; a spectrum is of one": lambda: neb.plot.spectrum(np.ones((3, 2)), edges),
+        "array `truth` has 2 columns": lambda: neb.plot.spectrum(spectrum, truth=np.ones((3, 2))),
+        "array `weights` has 2 values for 3 rows": lambda: neb.plot.spectrum(np.ones(3), edges, weights=[1, 2]),
+        "has its own edges": lambda: neb.plot.spectrum(spectrum, edges),
+        "has its own edges and weights": lambda: neb.plot.spectrum(spectrum, weights=[1, 2]),
+        "truth_weights but no truth": lambda: neb.plot.spectrum(spectrum, truth_weights=[1, 2]),
+        r"edges are \[2.0, 1.0\]": lambda: neb.plot.spectrum(np.ones(3), [2, 1]),
+        r"x has 2 columns and the names \['a'\]": lambda: neb.plot.corner(np.ones((3, 2)), names=["a"]),
+    }
+    for words, call in wrong.items():
+        with pytest.raises(neb.NebValueError, match=words):
+            call()
+
+
+def test_report_finds_columns_by_name(pairs: tuple[Array, Array], observed: tuple[Array, Array], tmp_path: Path) -> None:
+    x, y = (pd.DataFrame(part, columns=names) for part, names in zip(pairs, (["u", "v"], ["px", "py"])))
+    truth, seen = (pd.DataFrame(part, columns=list(like)) for part, like in zip(observed, (x, y)))
+    run = neb.fit(
+        x,
+        y,
+        seen,
+        surrogate=neb.Surrogate("mixture", epochs=1),
+        source=neb.Source("affine", k=64, epochs=1, least_steps=1),
+        output=tmp_path / "run",
+    )
+    aucs = []
+    for of, order in ((run, 1), (run, -1), (tmp_path / "run", -1)):
+        tables = [frame[list(frame)[::order]] for frame in (truth, seen, x, y)]
+        given: dict[str, Any] = {"truth": tables[0], "observations": tables[1], "pairs": (tables[2], tables[3])}
+        written = neb.report(of, tmp_path / "page.html", **given, force=True)
+        aucs.append((written["x_auc"]["value"], written["y_auc"]["value"]))
+    assert aucs[0] == aucs[1] == aucs[2]
+    wrong: dict[str, dict[str, Any]] = {
+        "pairs have no y": {"pairs": (x, None)},
+        "pairs are 1 tables": {"pairs": (x,)},
+        "x has 10 rows, y has 2000": {"pairs": (x[:10], y)},
+        "truth has no column `v`": {"truth": truth[["u"]]},
+        "array `observations` holds 1200 values": {"observations": seen * np.nan},
+    }
+    for words, given in wrong.items():
+        with pytest.raises(neb.NebValueError, match=words) as refused:
+            neb.report(run, tmp_path / "other.html", **given)
+        assert "/tmp" not in refused.value.message
 
 
 def test_report(run: neb.Run, observed: tuple[Array, Array], tmp_path: Path) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import threading
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -68,6 +72,13 @@ def test_compare() -> None:
     assert neb.compare(a, b + 0.5).differs
     frames = pd.DataFrame(a, columns=["a", "b"]), pd.DataFrame(b + [0.5, 0.0], columns=["a", "b"])
     assert neb.compare(frames[0], frames[1][["b", "a"]]).auc == neb.compare(a, b + [0.5, 0.0]).auc
+    for words, (first, second, weights) in {
+        r"array `b` holds 1 value that is not finite; the first is NaN at row 599, column 1 \(`b2`\)": (a, [*b[:-1], [0, np.nan]], None),
+        r"b has no column `b`; a has 2 \(`a`, `b`\)": (frames[0], frames[1].rename(columns={"b": "c"}), None),
+        r"array `a_weights` has shape \(300, 2\) for 600 rows": (a, b, np.ones((300, 2))),
+    }.items():
+        with pytest.raises(neb.NebValueError, match=words):
+            neb.compare(first, second, a_weights=weights)
     # Weights that undo a shift: the ratio of the two densities.
     shifted = b + [0.5, 0.0]
     undo = np.exp(0.125 - 0.5 * shifted[:, 0])
@@ -101,6 +112,52 @@ def test_simulate_does_not_depend_on_the_workers() -> None:
         neb.simulate(lambda x: x[:1], one[0])
     with pytest.raises(ValueError, match="how many"):
         neb.simulate(smear, draw)
+
+
+def test_simulators_of_every_form() -> None:
+    def smear(x: Array, scale: float = 0.5) -> Array:
+        return x * scale
+
+    def noisy(x: Array, scale: float, rng: np.random.Generator) -> Any:
+        return x + scale * rng.normal(size=x.shape)
+
+    x = np.ones((10, 1), np.float32)
+    assert (neb.simulate(smear, x)[1] == 0.5).all() and (neb.simulate(functools.partial(smear, scale=2.0), x)[1] == 2.0).all()
+    by_name = neb.simulate(functools.partial(noisy, scale=2.0), x)[1]
+    assert np.array_equal(by_name, neb.simulate(lambda x, rng: noisy(x, 2.0, rng), x)[1]) and by_name.std() > 0
+    assert np.array_equal(neb.simulate(lambda x, rng=None: noisy(x, 2.0, rng), x)[1], by_name)
+    assert neb.simulate(np.exp, x)[1] == pytest.approx(np.exp(x))
+
+
+def test_simulations_inside_and_beside_each_other() -> None:
+    x = np.ones((3000, 1), np.float32)
+    assert (neb.simulate(lambda x: neb.simulate(lambda x: 3 * x, x)[1] + x, x)[1] == 4).all()
+    found: dict[int, Array] = {}
+    together = threading.Barrier(2)
+
+    def work(factor: int) -> None:
+        def simulator(x: Array) -> Array:
+            together.wait(10)
+            return factor * x
+
+        found[factor] = neb.simulate(simulator, x)[1]
+
+    threads = [threading.Thread(target=work, args=(factor,)) for factor in (2, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all((y == factor).all() for factor, y in found.items()) and len(found) == 2
+
+
+def test_what_a_simulator_must_not_give() -> None:
+    x = np.arange(3000.0)
+    with pytest.raises(neb.NebValueError, match="the first is NaN at row 2500"):
+        neb.simulate(lambda x: np.where(x == 2500, np.nan, x), x)
+    with pytest.raises(neb.NebValueError, match="gave 2 columns of y, then 1"):
+        neb.simulate(lambda x: x if x[0, 0] else np.hstack([x, x]), x)
+    with pytest.raises(neb.NebValueError, match="array `x` holds masked values"):
+        neb.simulate(lambda x: x, np.ma.masked_equal(x, 7))
 
 
 def test_scikit_learn_cannot_tell_the_source_from_the_truth() -> None:

@@ -149,6 +149,34 @@ def test_a_stopped_unfolding_goes_on_to_the_same_bits(tables: Tables, ours: neb.
         neb.unfold(**settings, force=True)
 
 
+def test_bins_may_be_edges_and_spectra_joint(tables: Tables) -> None:
+    x = np.hstack([tables["x"], tables["x"][::-1]])
+    bins: dict[str, Any] = {"x1": [-3, -1, 0.5, 3], "x2": np.array([-3, 0, 3], np.float32)}
+    found = neb.unfold(x, x, x[:300], bins=bins, joint=[("x1", "x2")], **QUICK)
+    assert found.spectra["x1"].edges.tolist() == [-3, -1, 0.5, 3] and found.spectra["x2"].edges.tolist() == [-3, 0, 3]
+    assert list(found.joint) == [("x1", "x2")] and found.joint["x1", "x2"]["unfolded"].shape == (8, 8)
+
+
+def test_posteriors_of_an_unfolding_count_the_efficiency(ours: neb.Unfolding) -> None:
+    with pytest.raises(neb.NebValueError, match="has to count the efficiency"):
+        neb.Posterior(ours.source, ours.surrogate).sample([[0.0]], 10)
+
+
+def test_what_was_not_reconstructed_may_be_masked_or_missing(tables: Tables) -> None:
+    seen = tables["reconstructed"][:, np.newaxis] != 0
+    plain = neb.unfold(**tables | QUICK)
+    missing = tables["y"].astype(object)
+    missing[~seen] = pd.NA
+    for y in (np.ma.array(tables["y"], mask=~seen), missing):
+        assert np.array_equal(neb.unfold(**tables | QUICK | {"y": y}).weights, plain.weights)
+
+
+def test_a_spectrum_that_is_not_there(ours: neb.Unfolding) -> None:
+    for call in (ours.spectra["x"].covariance, ours.spectra["x"].error):
+        with pytest.raises(neb.NebValueError, match="no spectrum `unfold` of `x`\nhint: choose one of unfolded, smooth"):
+            call("unfold")
+
+
 def test_columns_of_frames_are_found_by_name(tables: Tables) -> None:
     rng = np.random.default_rng(2)
     x = pd.DataFrame({"mass": tables["x"][:, 0], "p T": rng.normal(size=1500)})
@@ -163,12 +191,21 @@ def test_columns_of_frames_are_found_by_name(tables: Tables) -> None:
     ("wrong", "words"),
     [
         ({"bins": {"pt": (8, -3, 3)}}, "`pt` is no column of x"),
+        ({"bins": {"x": (8,)}}, "bins of `x` are (8,)"),
+        ({"bins": {"x": 8}}, "bins of `x` are 8"),
+        ({"bins": {"x": (0, 1, 2, 1)}}, "--bins `x=0.0/1.0/2.0/1.0`"),
+        ({"bins": {"p=T": (8, -3, 3)}}, "the name `p=T` has a comma or an equals sign"),
+        ({"joint": [("x", "x")]}, "these are not two columns"),
         ({"iterations": 0}, "invalid value '0' for '--iterations"),
         ({"reconstructed": np.full(1500, 2.0)}, "pairs: mask `reconstructed`: row 0 is 2"),
-        ({"reconstructed": np.ones(3)}, "there are 3 flags for 1500 rows"),
+        ({"reconstructed": np.full(1500, np.nan)}, "array `reconstructed` holds 1500 values that are not finite"),
+        ({"y": np.full((1500, 1), "a")}, "array `y` holds values of type <U1"),
+        ({"y": np.full((1500, 1), "a", object)}, "array `y` holds 'a' at row "),
+        ({"fakes_weights": np.ones((30, 2))}, "array `fakes_weights` has shape (30, 2) for 60 rows"),
+        ({"reconstructed": np.ones(3)}, "array `reconstructed` has 3 values for 1500 rows"),
         ({"observed_weights": -np.ones(750)}, "observations: "),
-        ({"background": np.full((3, 1), np.nan)}, "background: array `y` holds 3 values that are not finite"),
-        ({"missed": np.zeros((3, 2))}, "missed: x has 2 columns"),
+        ({"background": np.full((3, 1), np.nan)}, "array `background` holds 3 values that are not finite"),
+        ({"missed": np.zeros((3, 2))}, "missed has 2 columns; x of the pairs has 1 (`x`)"),
         ({"fakes": None, "fakes_weights": np.ones(3)}, "there are fakes_weights but no fakes"),
         ({"observations": np.full((750, 1), 100.0)}, "observations outside the range of the pairs: `y` 750 of 750"),
         ({"y": np.zeros((3, 1))}, "array `y` has shape (3, 1) for 1500 rows of x"),

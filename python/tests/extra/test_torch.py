@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 import neb
@@ -25,6 +26,14 @@ def test_value_and_gradient_are_those_of_numpy(surrogate: neb.Surrogate) -> None
         (3 * result).backward()
         assert leaf.grad is not None and leaf.grad.dtype == dtype
         assert np.allclose(result.item(), value) and np.allclose(leaf.grad.numpy(), 3 * gradient, rtol=1e-6)
+
+
+def test_there_is_no_second_derivative(surrogate: neb.Surrogate) -> None:
+    leaf = torch.zeros((5, 2), requires_grad=True)
+    squared = neb.torch.log_marginal(np.zeros((3, 2)), leaf, surrogate) ** 2
+    (gradient,) = torch.autograd.grad(squared, leaf, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
 
 
 def test_a_generator_learns() -> None:
