@@ -158,8 +158,9 @@ def test_bins_may_be_edges_and_spectra_joint(tables: Tables) -> None:
 
 
 def test_posteriors_of_an_unfolding_count_the_efficiency(ours: neb.Unfolding) -> None:
-    with pytest.raises(neb.NebValueError, match="has to count the efficiency"):
-        neb.Posterior(ours.source, ours.surrogate).sample([[0.0]], 10)
+    for source in (ours.source, pickle.loads(pickle.dumps(ours.source))):
+        with pytest.raises(neb.NebValueError, match="has to count the efficiency"):
+            neb.Posterior(source, ours.surrogate).sample([[0.0]], 10)
 
 
 def test_what_was_not_reconstructed_may_be_masked_or_missing(tables: Tables) -> None:
