@@ -44,6 +44,8 @@ pub enum Purpose {
     Dequantise = 15,
     /// Replicas, resampling and pseudo-data of an unfolding.
     Unfold = 16,
+    /// Which draws of a variational bound a gradient is sent back through.
+    Thinning = 17,
 }
 
 /// Rows that share one generator stream when a whole table of noise is filled.

@@ -309,10 +309,12 @@ fn settings(args: &args::Unfold, seed: u64, pairs: usize) -> UnfoldConfig {
         held_out: 0.1,
         patience: 0,
     };
+    // Two standard errors: what an iteration too many adds is noise, which replicas show; what one too few leaves is a bias
+    // towards the simulation, which nothing shows.
     let particles = ParticleSettings {
         memory_limit: args.memory << 20,
         seed,
-        tolerance: 1.0,
+        tolerance: 2.0,
         ..ParticleSettings::default()
     };
     UnfoldConfig {

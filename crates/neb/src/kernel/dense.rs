@@ -9,8 +9,15 @@ use fearless_simd::{Simd, f32x16};
 
 use super::{LANES, Lane};
 
-/// Outputs computed together: 6 × 16 lanes fill 12 of AVX2's 16 registers.
+/// Outputs in a panel: 6 × 16 lanes fill 12 of AVX2's 16 registers. Where a lane is one register (AVX-512) two panels are
+/// computed together: it takes at least 8 sums in flight to keep both multipliers busy.
 const PANEL: usize = 6;
+
+/// Whether the instruction set holds a lane in one register and has 32 of them.
+#[inline(always)]
+fn has_wide_registers<S: Simd>() -> bool {
+    S::f32s::LEN == LANES
+}
 
 /// Weights below this size are packed as zero: denormals slow the kernel several times over.
 const NEGLIGIBLE: f32 = 1e-20;
@@ -95,6 +102,24 @@ pub(crate) enum Start<'a> {
     Lanes(&'a [Lane]),
 }
 
+impl Start<'_> {
+    /// For the outputs from `first` on.
+    #[inline(always)]
+    fn sums<S: Simd, const R: usize>(self, simd: S, first: usize) -> [f32x16<S>; R] {
+        match self {
+            Start::Zero => [f32x16::splat(simd, 0.0); R],
+            Start::Bias(bias) => {
+                let bias = &bias[first..first + R];
+                std::array::from_fn(|j| f32x16::splat(simd, bias[j]))
+            }
+            Start::Lanes(lanes) => {
+                let lanes = &lanes[first..first + R];
+                std::array::from_fn(|j| f32x16::load_array_ref(simd, &lanes[j].0))
+            }
+        }
+    }
+}
+
 /// What happens to a finished output before it is stored.
 pub(crate) trait Finish<S: Simd> {
     /// Stores the finished value of one output.
@@ -113,6 +138,12 @@ pub(crate) fn dense<S: Simd>(
     let input = &input[..panels.inputs];
     let mut weights = &panels.weights[..];
     let mut first = 0;
+    while has_wide_registers::<S>() && first + 2 * PANEL <= panels.outputs {
+        let (pair, rest) = weights.split_at(2 * PANEL * panels.inputs);
+        two_panels(simd, pair, start, first, input, finish);
+        weights = rest;
+        first += 2 * PANEL;
+    }
     while first + PANEL <= panels.outputs {
         let (panel, rest) = weights.split_at(PANEL * panels.inputs);
         one_panel::<S, PANEL>(simd, panel, start, first, input, finish);
@@ -138,17 +169,7 @@ fn one_panel<S: Simd, const R: usize>(
     input: &[Lane],
     finish: &mut impl Finish<S>,
 ) {
-    let mut sums: [f32x16<S>; R] = match start {
-        Start::Zero => [f32x16::splat(simd, 0.0); R],
-        Start::Bias(bias) => {
-            let bias = &bias[first..first + R];
-            std::array::from_fn(|j| f32x16::splat(simd, bias[j]))
-        }
-        Start::Lanes(lanes) => {
-            let lanes = &lanes[first..first + R];
-            std::array::from_fn(|j| f32x16::load_array_ref(simd, &lanes[j].0))
-        }
-    };
+    let mut sums: [f32x16<S>; R] = start.sums(simd, first);
     let (rows, _) = weights.as_chunks::<R>();
     for (row, lane) in rows.iter().zip(input) {
         let lane = f32x16::load_array_ref(simd, &lane.0);
@@ -157,6 +178,34 @@ fn one_panel<S: Simd, const R: usize>(
         }
     }
     for (j, sum) in sums.into_iter().enumerate() {
+        finish.store(first + j, sum);
+    }
+}
+
+/// [`one_panel`] for two full panels at a time; the same sums in the same order.
+#[inline(always)]
+fn two_panels<S: Simd>(
+    simd: S,
+    weights: &[f32],
+    start: Start,
+    first: usize,
+    input: &[Lane],
+    finish: &mut impl Finish<S>,
+) {
+    let mut left: [f32x16<S>; PANEL] = start.sums(simd, first);
+    let mut right: [f32x16<S>; PANEL] = start.sums(simd, first + PANEL);
+    let (rows, _) = weights.as_chunks::<PANEL>();
+    let (left_rows, right_rows) = rows.split_at(input.len());
+    for ((left_row, right_row), lane) in left_rows.iter().zip(right_rows).zip(input) {
+        let lane = f32x16::load_array_ref(simd, &lane.0);
+        for j in 0..PANEL {
+            left[j] = lane.mul_add(f32x16::splat(simd, left_row[j]), left[j]);
+        }
+        for j in 0..PANEL {
+            right[j] = lane.mul_add(f32x16::splat(simd, right_row[j]), right[j]);
+        }
+    }
+    for (j, sum) in left.into_iter().chain(right).enumerate() {
         finish.store(first + j, sum);
     }
 }
@@ -198,6 +247,15 @@ impl<S: Simd> Finish<S> for Added<'_> {
     }
 }
 
+/// into\[u\] += from\[u\] for every unit.
+#[inline(always)]
+pub(crate) fn add_lanes<S: Simd>(simd: S, into: &mut [Lane], from: &[Lane]) {
+    for (into, from) in into.iter_mut().zip(from) {
+        let before = f32x16::load_array_ref(simd, &into.0);
+        (before + f32x16::load_array_ref(simd, &from.0)).store_array(&mut into.0);
+    }
+}
+
 /// Up to so many inputs, weight gradients are summed lane by lane, one lane per weight, without [`transpose`].
 pub(crate) const FEW_INPUTS: usize = 4;
 
@@ -236,7 +294,7 @@ pub(crate) fn weight_gradient<S: Simd>(
         }
     } else {
         let transposed = &mut transposed[..transposed_lanes(input.len())];
-        transpose(input, transposed);
+        transpose(simd, input, transposed);
         outer(simd, delta, transposed, gradient);
     }
 }
@@ -270,31 +328,49 @@ pub(crate) fn add_gradient(
 }
 
 /// The tile with rows and units exchanged: block b, lane r holds units 16b .. 16b + 16 of row r.
-fn transpose(units: &[Lane], blocks: &mut [Lane]) {
-    for (block, units) in blocks.chunks_exact_mut(LANES).zip(units.chunks(LANES)) {
-        for (column, unit) in units.iter().enumerate() {
-            for (row, value) in block.iter_mut().zip(unit.0) {
-                row.0[column] = value;
-            }
+#[inline(always)]
+fn transpose<S: Simd>(simd: S, units: &[Lane], blocks: &mut [Lane]) {
+    let (full, rest) = units.as_chunks::<LANES>();
+    let (blocks, _) = blocks.as_chunks_mut::<LANES>();
+    for (block, units) in blocks.iter_mut().zip(full) {
+        transpose_block(simd, units, block);
+    }
+    if let Some(block) = blocks.get_mut(full.len()) {
+        let mut padded = [Lane::ZERO; LANES];
+        padded[..rest.len()].copy_from_slice(rest);
+        transpose_block(simd, &padded, block);
+    }
+}
+
+/// Interleaving lane i with lane i + 8 rotates the eight bits of an entry's place (lane, row) by one; four times exchanges
+/// lanes and rows. Plain loops of fixed length: whatever is not inlined here loses the instruction set.
+#[inline(always)]
+fn transpose_block<S: Simd>(simd: S, units: &[Lane; LANES], block: &mut [Lane; LANES]) {
+    let mut lanes = [f32x16::splat(simd, 0.0); LANES];
+    for (lane, unit) in lanes.iter_mut().zip(units) {
+        *lane = f32x16::load_array_ref(simd, &unit.0);
+    }
+    for _ in 0..LANES.ilog2() {
+        let before = lanes;
+        for i in 0..LANES / 2 {
+            lanes[2 * i] = before[i].zip_low(before[i + LANES / 2]);
+            lanes[2 * i + 1] = before[i].zip_high(before[i + LANES / 2]);
         }
-        for row in block.iter_mut() {
-            row.0[units.len()..].fill(0.0);
-        }
+    }
+    for (row, lane) in block.iter_mut().zip(lanes) {
+        lane.store_array(&mut row.0);
     }
 }
 
 /// [`weight_gradient`] of many inputs, given by [`transpose`]: 16 inputs in the lanes.
 #[inline(always)]
 fn outer<S: Simd>(simd: S, delta: &[Lane], transposed: &[Lane], gradient: &mut [Lane]) {
-    let blocks = transposed.len() / LANES;
-    let mut deltas = delta.chunks_exact(PANEL);
-    let mut gradients = gradient.chunks_exact_mut(PANEL * blocks);
-    for (delta, gradient) in (&mut deltas).zip(&mut gradients) {
-        let delta: &[Lane; PANEL] = delta.try_into().expect("chunk of PANEL lanes");
-        outer_panel(simd, delta, transposed, gradient);
+    let (mut delta, mut gradient) = (delta, gradient);
+    if has_wide_registers::<S>() {
+        (delta, gradient) = outer_panels::<S, { 2 * PANEL }>(simd, delta, transposed, gradient);
     }
-    let rest = gradients.into_remainder();
-    match *deltas.remainder() {
+    let (rest_of_delta, rest) = outer_panels::<S, PANEL>(simd, delta, transposed, gradient);
+    match *rest_of_delta {
         [a] => outer_panel(simd, &[a], transposed, rest),
         [a, b] => outer_panel(simd, &[a, b], transposed, rest),
         [a, b, c] => outer_panel(simd, &[a, b, c], transposed, rest),
@@ -302,6 +378,23 @@ fn outer<S: Simd>(simd: S, delta: &[Lane], transposed: &[Lane], gradient: &mut [
         [a, b, c, d, e] => outer_panel(simd, &[a, b, c, d, e], transposed, rest),
         _ => {}
     }
+}
+
+/// As many full panels of R outputs as there are; what is left of both.
+#[inline(always)]
+fn outer_panels<'a, S: Simd, const R: usize>(
+    simd: S,
+    delta: &'a [Lane],
+    transposed: &[Lane],
+    gradient: &'a mut [Lane],
+) -> (&'a [Lane], &'a mut [Lane]) {
+    let blocks = transposed.len() / LANES;
+    let (panels, rest_of_delta) = delta.as_chunks::<R>();
+    let (gradients, rest) = gradient.split_at_mut(panels.len() * R * blocks);
+    for (delta, gradient) in panels.iter().zip(gradients.chunks_exact_mut(R * blocks)) {
+        outer_panel(simd, delta, transposed, gradient);
+    }
+    (rest_of_delta, rest)
 }
 
 #[inline(always)]

@@ -10,7 +10,7 @@ use super::activation::{Activate, Activation, Rectified};
 use super::parameters::Layout;
 use crate::Stream;
 use crate::kernel::dense::{
-    Added, Block, Panels, Plain, Scaled, Start, add_gradient, dense, gradient_lanes,
+    Added, Block, Panels, Plain, Scaled, Start, add_gradient, add_lanes, dense, gradient_lanes,
     transposed_lanes, weight_gradient,
 };
 use crate::kernel::{Lane, level};
@@ -344,10 +344,10 @@ impl Mlp {
                 };
                 let sums = &mut gradient.weights[l];
                 weight_gradient(simd, delta, input, &mut tape.transposed, sums);
-                add_lanes(&mut gradient.biases[l], delta);
+                add_lanes(simd, &mut gradient.biases[l], delta);
             }
             if l == 0 {
-                add_lanes(d_share, delta);
+                add_lanes(simd, d_share, delta);
                 let zero = Start::Zero;
                 dense(simd, &layer.backward, zero, delta, &mut Added(d_free));
             } else {
@@ -432,15 +432,5 @@ impl MlpGradient {
             lanes.fill(Lane::ZERO);
         }
         self.context.fill(Lane::ZERO);
-    }
-}
-
-/// into[u] += from[u] for every unit.
-#[inline(always)]
-pub(crate) fn add_lanes(into: &mut [Lane], from: &[Lane]) {
-    for (into, from) in into.iter_mut().zip(from) {
-        for (into, from) in into.0.iter_mut().zip(from.0) {
-            *into += from;
-        }
     }
 }
