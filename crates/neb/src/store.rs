@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use crate::{Error, Result};
 
 /// Version of every file this crate writes; files of another version are refused.
-const FORMAT_VERSION: u32 = 2;
+const FORMAT_VERSION: u32 = 3;
 
 /// The name of the metadata entry.
 const ENTRY: &str = "neb";

@@ -50,6 +50,12 @@ pub(crate) fn run(args: &args::Report, session: Session) -> Result<()> {
 /// Writes the page and its figures. Those in the folder of the run are replaced, since they follow from it; a page or figures
 /// elsewhere only with --force.
 pub(crate) fn write(args: &args::Report, session: Session) -> Result<Written> {
+    if args.run.is_file() {
+        return Err(Failure::input(
+            format!("{}: is a file; a run is a folder", args.run.display()),
+            "name the folder that `neb fit` or `neb unfold` wrote",
+        ));
+    }
     let page = args.output.clone().unwrap_or_else(|| args.run.join(REPORT));
     let replace = session.force || args.output.is_none();
     let folder = page.with_file_name(FIGURES);

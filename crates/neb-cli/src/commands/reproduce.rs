@@ -227,7 +227,8 @@ impl Bench<'_> {
         }
     }
 
-    /// The first repeat's pictures of L_1024 and of our own row.
+    /// The first repeat's pictures of L_1024 and of our own row, where their runs are there: results alone may have come from
+    /// elsewhere.
     fn pictures(&self, measured: &[Measured]) -> Result<Vec<Picture>> {
         let shown = |cell: &&Cell| {
             let estimator = cell.row.estimator;
@@ -237,8 +238,11 @@ impl Bench<'_> {
         std::fs::create_dir_all(&folder)?;
         let mut pictures = Vec::new();
         for cell in measured.iter().map(|m| &m.cell).filter(shown) {
-            let data = self.data(cell)?;
             let place = self.place(cell);
+            if !place.run().exists() {
+                continue;
+            }
+            let data = self.data(cell)?;
             pictures.extend(figures::of_cell(&place, cell, self.setup, &data, &folder)?);
         }
         Ok(pictures)

@@ -186,6 +186,10 @@ fn what_is_no_run_has_no_report() {
     fs::create_dir(folder.path("empty")).unwrap();
     folder.refused("report empty", &["empty", "no run"]);
     folder.refused("report nowhere", &["nowhere"]);
+    folder.refused(
+        "report pairs.npz",
+        &["pairs.npz: is a file; a run is a folder"],
+    );
 }
 
 #[test]
