@@ -18,7 +18,7 @@ use crate::args::{ConfigSource, Kind, Preset, SourceFlags, Stages, SurrogateKeys
 use crate::failure::Failure;
 use file::ConfigFile;
 use source::SourceSettings;
-pub(crate) use source::{SingleStage, Stage2};
+pub(crate) use source::{FewStage, SingleStage, Stage2};
 use transforms::TransformSettings;
 
 /// The seed where none is given.

@@ -5,15 +5,15 @@ use std::time::Instant;
 use neb::source::ladder::{LadderConfig, LadderOptions, LadderReport, LadderWatch, Rung, climb};
 use neb::source::particles::{ParticleSettings, ParticleWeights, fit_particles};
 use neb::source::{
-    Domain, EstimatorKind, Model, Observations, Recognition, SingleConfig, SingleOptions, Source,
-    SourceConfig, SourceKind, Width, fit_single,
+    Domain, EstimatorKind, FewOptions, Model, Observations, Recognition, SingleConfig,
+    SingleOptions, Source, SourceConfig, SourceKind, Width, fit_few, fit_single,
 };
 use neb::surrogate::Surrogate;
 use neb::train::{CheckpointPolicy, Epoch};
-use neb::{Error, Noise, Purpose, Result, Rows};
+use neb::{Error, Likelihood, Noise, Purpose, Result, Rows};
 
 use super::{Session, climbing};
-use crate::config::{SingleStage, Stage2};
+use crate::config::{FewStage, SingleStage, Stage2};
 use crate::files::Group;
 use crate::interrupt;
 use crate::progress::TrainingBar;
@@ -83,6 +83,7 @@ pub(crate) fn run_watched(stage: Stage2, data: Data, watch: &mut LadderWatch) ->
         }
         Stage2::Single(stage) => single(*stage, data, watch),
         Stage2::Particles(stage) => particles(*stage, data, watch),
+        Stage2::Few(stage) => few(*stage, data, watch),
     }
 }
 
@@ -248,25 +249,12 @@ fn particles(
         &mut |progress| watch("spline on particles", progress),
     );
     let history = fitted?.history;
-    let x = model.sample(config.judge_k, Noise::new(seed, Purpose::SourceSample, 0));
-    let values = neb::estimator::log_marginal_values(&*likelihood, y.view(), x.view())?;
-    let (sum, total) = values
-        .iter()
-        .enumerate()
-        .fold((0.0, 0.0), |(sum, total), (row, value)| {
-            let weight = data.weights.map_or(1.0, |v| f64::from(v[row]));
-            (sum + weight * value.max(-1000.0), total + weight)
-        });
-    if !total.is_finite() || total <= 0.0 {
-        return Err(Error::input(
-            format!("the event weights add up to {total}"),
-            "their sum must be positive",
-        ));
-    }
+    let judged = (data.weights, config.judge_k, seed);
+    let held_out = mean_log_marginal(&model, &*likelihood, y.view(), judged)?;
     let mut report = one_rung(
         Rung {
             name: "spline on particles".to_owned(),
-            held_out: sum / total,
+            held_out,
             gain: f64::NAN,
             standard_error: f64::NAN,
             kept: true,
@@ -290,6 +278,81 @@ fn particles(
         recognition: None,
         particles: Some(weights),
         warnings: Vec::new(),
+    })
+}
+
+/// Mean log p(y) of observations by their event weights, over so many samples of the source.
+fn mean_log_marginal(
+    model: &Model,
+    likelihood: &dyn Likelihood,
+    y: Rows,
+    (weights, samples, seed): (Option<&[f32]>, usize, u64),
+) -> Result<f64> {
+    let x = model.sample(samples, Noise::new(seed, Purpose::SourceSample, 0));
+    let values = neb::estimator::log_marginal_values(likelihood, y, x.view())?;
+    let (sum, total) = values
+        .iter()
+        .enumerate()
+        .fold((0.0, 0.0), |(sum, total), (row, value)| {
+            let weight = weights.map_or(1.0, |v| f64::from(v[row]));
+            (sum + weight * value.max(-1000.0), total + weight)
+        });
+    if !total.is_finite() || total <= 0.0 {
+        return Err(Error::input(
+            format!("the event weights add up to {total}"),
+            "their sum must be positive",
+        ));
+    }
+    Ok(sum / total)
+}
+
+/// A flow fitted to the x that may have produced a few observations.
+fn few(stage: FewStage, data: Data, watch: &mut LadderWatch) -> Result<Learned> {
+    let started = Instant::now();
+    let name = "spline on posteriors";
+    let observations = Observations {
+        y: data.y,
+        weights: data.weights,
+    };
+    let mut model = stage.model;
+    let options = FewOptions {
+        seed: data.seed,
+        train: &stage.ladder.flow.train,
+        checkpoints: data.checkpoints.as_ref(),
+        watch: &mut |progress| watch(name, progress),
+    };
+    let fitted = fit_few(
+        &mut model,
+        &stage.prior,
+        data.surrogate,
+        observations,
+        options,
+    )?;
+    let judged = (data.weights, stage.ladder.judge_k, data.seed);
+    let log_marginal = mean_log_marginal(&model, data.surrogate, data.y, judged)?;
+    Ok(Learned {
+        reason: format!(
+            "{name}: log p(y) of the observations {log_marginal:.4}, epoch {} of {}",
+            fitted.best_epoch,
+            fitted.history.len()
+        ),
+        report: one_rung(
+            Rung {
+                name: name.to_owned(),
+                held_out: log_marginal,
+                gain: f64::NAN,
+                standard_error: f64::NAN,
+                kept: true,
+                seconds: started.elapsed().as_secs_f64(),
+                effective_samples: f64::NAN,
+                history: fitted.history,
+            },
+            Width::None,
+        ),
+        source: model,
+        recognition: None,
+        particles: None,
+        warnings: vec![stage.note],
     })
 }
 

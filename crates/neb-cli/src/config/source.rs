@@ -200,6 +200,19 @@ pub(crate) enum Stage2 {
     Particles(Box<(LadderConfig, Model)>),
     /// One source.
     Single(Box<SingleStage>),
+    /// The set behind a few observations.
+    Few(Box<FewStage>),
+}
+
+/// A flow for the x that may have produced a few observations.
+pub(crate) struct FewStage {
+    pub(crate) model: Model,
+    /// The law of the pairs' x, as far as means and deviations tell.
+    pub(crate) prior: Model,
+    /// Its training, and the samples behind its log p(y).
+    pub(crate) ladder: LadderConfig,
+    /// What was chosen for the user.
+    pub(crate) note: String,
 }
 
 /// One source, where it starts, and how it is fitted.
@@ -360,24 +373,33 @@ impl Config {
         let build = |config: &SourceConfig| -> neb::Result<Model> {
             config.build_from_points(x.values.view(), &x.names, self.seed)
         };
+        let spline = |ladder: &LadderConfig| SourceConfig {
+            layers: ladder.flow.layers,
+            hidden: ladder.flow.hidden.clone(),
+            bins: ladder.flow.bins,
+            bound: ladder.flow.bound,
+            symmetric: symmetric.clone(),
+            domain: domain.clone(),
+            ..SourceConfig::new(SourceKind::Spline)
+        };
         match &settings.form {
-            Form::Ladder(_)
+            Form::Ladder(ladder)
                 if settings.choice == SourceChoice::Auto && observations < FEW_OBSERVATIONS =>
             {
-                let config = SourceConfig {
-                    symmetric,
-                    domain,
-                    ..SingleConfig::few_source()
+                ladder.flow.train.check()?;
+                let prior = SourceConfig {
+                    domain: domain.clone(),
+                    ..SourceConfig::new(SourceKind::Affine)
                 };
-                Ok(Stage2::Single(Box::new(SingleStage {
-                    name: "coupling".to_owned(),
-                    model: build(&config)?,
-                    config,
-                    fit: SingleConfig::few(),
-                    note: Some(format!(
-                        "{observations} observations are too few to choose between sources: a small coupling flow is fitted by \
-                         the evidence lower bound; `--source KIND` chooses another"
-                    )),
+                Ok(Stage2::Few(Box::new(FewStage {
+                    prior: build(&prior)?,
+                    model: build(&spline(ladder))?,
+                    ladder: (**ladder).clone(),
+                    note: format!(
+                        "{observations} observation{} too few to choose between sources: the source is the x that may have produced \
+                         them, given the pairs' x; `--source KIND` chooses another",
+                        if observations == 1 { " is" } else { "s are" }
+                    ),
                 })))
             }
             Form::Ladder(ladder) if settings.choice == SourceChoice::Auto => {
@@ -391,15 +413,7 @@ impl Config {
             }
             Form::Ladder(ladder) => {
                 ladder.flow.train.check()?;
-                let config = SourceConfig {
-                    layers: ladder.flow.layers,
-                    hidden: ladder.flow.hidden.clone(),
-                    bins: ladder.flow.bins,
-                    bound: ladder.flow.bound,
-                    symmetric,
-                    domain,
-                    ..SourceConfig::new(SourceKind::Spline)
-                };
+                let config = spline(ladder);
                 let ladder = LadderConfig {
                     symmetric: config.symmetric.clone(),
                     domain: config.domain.clone(),

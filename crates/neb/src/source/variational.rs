@@ -395,6 +395,11 @@ mod tests {
         let n = objective.parameters().len();
         let direction = Noise::new(2, Purpose::Test, 4).normal(1, n);
         let direction = direction.values();
+        let add = |p: &mut [f32], by: f32| {
+            for (p, d) in p.iter_mut().zip(direction) {
+                *p += by * d;
+            }
+        };
         let (mut gradient, mut unused) = (vec![0.0; n], vec![0.0; n]);
         let steps = 400;
         let differences: Vec<f64> = (0..steps)
@@ -406,18 +411,9 @@ mod tests {
                     .map(|(g, d)| f64::from(g * d));
                 let h = 1e-3;
                 let mut moved = |by: f32| {
-                    let shift = |p: &mut [f32]| {
-                        for (p, d) in p.iter_mut().zip(direction) {
-                            *p += by * d;
-                        }
-                    };
-                    objective.update(&mut |p| shift(p));
+                    objective.update(&mut |p| add(p, by));
                     let value = objective.loss(&rows, step, &mut unused).unwrap();
-                    objective.update(&mut |p| {
-                        for (p, d) in p.iter_mut().zip(direction) {
-                            *p -= by * d;
-                        }
-                    });
+                    objective.update(&mut |p| add(p, -by));
                     value
                 };
                 along.sum::<f64>() - (moved(h) - moved(-h)) / (2.0 * f64::from(h))

@@ -22,6 +22,8 @@ use crate::run_folder::CALIBRATION;
 
 /// Draws of a posterior that is drawn.
 const DRAWS: usize = 4000;
+/// What a true source is called in a legend.
+const TRUE: &str = "true";
 
 /// A picture and what it shows.
 pub(super) struct Picture {
@@ -47,7 +49,14 @@ pub(super) fn of_cell(
     );
     let title = format!("{}, {}", cell.problem, cell.row.title());
     let mut pictures = vec![save(
-        compared(&name, &title, &data.x.names, &drawn, &data.true_x, None),
+        compared(
+            &name,
+            &title,
+            &data.x.names,
+            &drawn,
+            (TRUE, &data.true_x),
+            None,
+        ),
         folder,
         format!(
             "{title}: the learned source (blue) against the true one (dashed), 68-95-99.7 % contours."
@@ -60,7 +69,7 @@ pub(super) fn of_cell(
             &title,
             &names,
             &seen(drawn.view()),
-            &seen(data.true_x.view()),
+            (TRUE, &seen(data.true_x.view())),
             None,
         );
         let caption = format!("{title}: what the simulator sees of x.");
@@ -97,7 +106,7 @@ pub(super) fn of_cell(
             &format!("{title}: posterior of one observation"),
             &data.x.names,
             &learned.of(0).to_matrix(),
-            &exact.of(0).to_matrix(),
+            ("exact", &exact.of(0).to_matrix()),
             Some(data.true_x.row(0)),
         );
         let caption = format!(
@@ -133,7 +142,14 @@ pub(super) fn of_few(
     );
     let names = ["x1", "x2"].map(str::to_owned);
     let title = format!("two-moons, N = {n}");
-    let figure = compared(&format!("few-{n}"), &title, &names, &drawn, &set.x, None);
+    let figure = compared(
+        &format!("few-{n}"),
+        &title,
+        &names,
+        &drawn,
+        ("possible", &set.x),
+        None,
+    );
     Ok((save(figure, folder, caption)?, plausible(drawn.view(), y)))
 }
 
@@ -182,7 +198,7 @@ fn compared(
     title: &str,
     columns: &[String],
     learned: &Matrix,
-    truth: &Matrix,
+    (label, truth): (&str, &Matrix),
     mark: Option<&[f32]>,
 ) -> Figure {
     corner(&Corner {
@@ -197,7 +213,7 @@ fn compared(
                 contours: true,
             },
             CornerSample {
-                label: "true",
+                label,
                 role: Role::Truth,
                 sample: truth.view().into(),
                 contours: true,

@@ -154,16 +154,6 @@ impl SingleConfig {
         }
     }
 
-    /// For one or a few observations: the lower bound, whose recognition network finds what may have produced them where few
-    /// samples of a source would.
-    pub fn few() -> Self {
-        Self {
-            k: 8,
-            least_steps: 3000,
-            ..Self::fast(EstimatorKind::Elbo)
-        }
-    }
-
     /// The source the paper fits with this estimator: UMNN that runs where the estimator is fast (from noise for draws, to noise
     /// for densities), an mlp of 3 × 100 units, or the collider's coupling flow of six layers of 32 units.
     pub fn paper_source(estimator: EstimatorKind, kind: SourceKind) -> SourceConfig {
@@ -184,16 +174,6 @@ impl SingleConfig {
                 None => Direction::FromNoise,
             },
             ..SourceConfig::new(kind)
-        }
-    }
-
-    /// The source for a few observations: three coupling layers of 16 units.
-    pub fn few_source() -> SourceConfig {
-        SourceConfig {
-            layers: 3,
-            hidden: vec![16, 16],
-            direction: Direction::FromNoise,
-            ..SourceConfig::new(SourceKind::Coupling)
         }
     }
 

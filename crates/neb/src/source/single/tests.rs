@@ -225,51 +225,6 @@ fn a_stopped_fit_resumes_to_the_same_bits() {
     }
 }
 
-/// One and two observations of two-moons through the exact likelihood. What may have produced y are two crescents of radius 0.1
-/// about √2-rotated centres, x1 + x2 of either sign: along one of them x2 − x1 has deviation 0.1, and a point (the most likely
-/// x, say) would have none. Draws of the fit, pushed through the simulator, land near an observation, and each has its share.
-/// Over four other seeds 993 to 998 of 1000 were near one observation, and 702 to 890 near one of two (a flow of three layers
-/// leaves a bridge between the sets), 192 to 438 near the one with fewer; a wide normal source has about 100.
-#[test]
-fn few_observations_give_the_set_that_may_have_produced_them() {
-    let likelihood = Exact::new(crate::simulator::by_name("two-moons").unwrap());
-    let draws = 1000;
-    for (values, note, least_near) in [
-        (
-            vec![-0.1, 0.2],
-            "1 observation: all of them in every step",
-            950,
-        ),
-        // A flow of three layers leaves a thin bridge between the two sets.
-        (vec![-0.1, 0.2, -0.6, -0.5], "2 observations: all", 600),
-    ] {
-        let y = Matrix::from_vec(values, 2);
-        let coupling = SingleConfig::few_source();
-        let mut source = coupling.build(&[0.0; 2], &[0.6; 2], 2).unwrap();
-        let outcome = fit(&mut source, &likelihood, &y, None, &SingleConfig::few()).unwrap();
-        assert!(outcome.notes[0].contains(note), "{:?}", outcome.notes);
-        let x = source.sample(draws, Noise::new(1, Purpose::SourceSample, 9));
-        let pushed = likelihood.sample(x.view(), Noise::new(1, Purpose::DrawY, 9));
-        let mut near = 0;
-        for i in 0..y.rows() {
-            let of_this: Vec<usize> = (0..draws)
-                .filter(|&k| {
-                    let row = pushed.row(k);
-                    (row[0] - y.row(i)[0]).hypot(row[1] - y.row(i)[1]) < 0.3
-                })
-                .collect();
-            near += of_this.len();
-            assert!(of_this.len() > draws / 8, "{} near {i}", of_this.len());
-            let along = of_this.iter().map(|&k| x.row(k)[1] - x.row(k)[0]);
-            let (n, sum, squares) =
-                along.fold((0.0, 0.0, 0.0), |(n, s, q), a| (n + 1.0, s + a, q + a * a));
-            let spread = (squares / n - (sum / n) * (sum / n)).sqrt();
-            assert!((0.06..0.2).contains(&spread), "spread {spread} of {i}");
-        }
-        assert!(near > least_near, "{near} near");
-    }
-}
-
 #[test]
 fn what_cannot_be_fitted_is_refused() {
     let y = observations(30);
