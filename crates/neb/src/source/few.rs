@@ -76,7 +76,7 @@ pub fn fit_few(
 mod tests {
     use std::ops::ControlFlow;
 
-    use super::super::{SourceConfig, SourceKind, ladder::LadderConfig};
+    use super::super::{Source, SourceConfig, SourceKind, ladder::LadderConfig};
     use super::*;
     use crate::surrogate::Exact;
     use crate::{Matrix, Noise, Purpose};

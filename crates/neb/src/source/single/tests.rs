@@ -9,7 +9,7 @@ use super::*;
 use crate::Matrix;
 use crate::nn::adam::AdamConfig;
 use crate::nn::schedule::Schedule;
-use crate::surrogate::{Exact, GaussianNoise};
+use crate::surrogate::GaussianNoise;
 use crate::train::Progress;
 
 const NOISE: f32 = 0.6;
