@@ -147,7 +147,7 @@ fn a_model_file_of_another_version_or_kind() {
     std::fs::write(folder.path("future.safetensors"), bytes).unwrap();
     folder.refused(
         "log-prob future.safetensors --pairs pairs.npz",
-        &["future.safetensors", "format version 9", "reads version 2"],
+        &["future.safetensors", "format version 9", "reads version 3"],
     );
 }
 
