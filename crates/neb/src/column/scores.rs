@@ -296,7 +296,7 @@ mod tests {
     }
 
     /// The curve's own density e^(−u²/2) du/dv / √(2π) of the exponential law, against the law's: within 5 %, four standard
-    /// errors of a segment's 6000 rows, wherever it has most of its mass. With 200 knots chance alone moved it by 10 %.
+    /// errors of a segment's 6000 rows, wherever it has most of its mass.
     #[test]
     fn the_curve_is_smooth() {
         let draws = Noise::new(5, Purpose::Test, 0).uniform(40_000, 1);

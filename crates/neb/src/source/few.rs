@@ -1,9 +1,10 @@
 //! One or a few observations: the x that may have produced them.
 //!
-//! Of fewer than [`FEW_OBSERVATIONS`](super::FEW_OBSERVATIONS) observations the likeliest source is a handful of points, and nothing tells sources apart. What
-//! can be learned is which x may have produced the observations: q(x) = Σ_i v_i p(x|y_i) / Σ_i v_i, the posteriors with the law of the
-//! pairs' x as prior, which is the first iterate of expectation-maximisation from there. They are drawn by annealing
-//! ([`Posterior::annealed`]), which finds modes that are apart, and a flow is fitted to the draws.
+//! Of fewer than [`FEW_OBSERVATIONS`](super::FEW_OBSERVATIONS) observations the likeliest source is a handful of points, and
+//! nothing tells sources apart. What can be learned is which x may have produced the observations:
+//! q(x) = Σ_i v_i p(x|y_i) / Σ_i v_i, the posteriors with the law of the pairs' x as prior, which is the first iterate of
+//! expectation-maximisation from there. They are drawn by annealing ([`Posterior::annealed`]), which finds modes that are apart,
+//! and a flow is fitted to the draws.
 
 use super::Model;
 use super::points::fit_weighted_points;
