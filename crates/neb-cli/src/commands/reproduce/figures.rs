@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use neb::posterior::{Budget, Posterior, PosteriorOptions};
+use neb::posterior::{Budget, Method, Posterior, PosteriorOptions};
 use neb::simulator::{self, ProductLaw};
 use neb::source::{Affine, Base};
 use neb::surrogate::Exact;
@@ -14,7 +14,7 @@ use neb_report::{Figure, Role};
 
 use super::cell::{Place, sampler};
 use super::data::{Data, Nature};
-use super::plan::{Cell, Estimator, Setup};
+use super::plan::{Cell, Setup};
 use crate::commands::report;
 use crate::embed::{FittedSource, Posteriors, load_surrogate};
 use crate::interrupt;
@@ -92,9 +92,10 @@ pub(super) fn of_cell(
             source: &source,
             surrogate: &surrogate,
         };
-        let method = match cell.row.estimator {
-            Estimator::Mc(_) => None,
-            other => sampler(other),
+        // Rejection may need ten million samples, and annealing inverts a UMNN that was trained to give samples at every step.
+        let method = match sampler(cell.row.estimator) {
+            Some(Method::Rejection) => Some(Method::Importance),
+            other => other,
         };
         let (learned, _) =
             interrupt::tracked(|tracker| Ok(posteriors.sample(y, method, &options, tracker)?))?;
