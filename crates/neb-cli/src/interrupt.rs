@@ -32,7 +32,7 @@ pub(crate) fn check() -> ControlFlow<()> {
 /// Does work that looks at a tracker, which is stopped once the user has asked to stop.
 ///
 /// # Errors
-/// Those of the work, or that it was stopped.
+/// That it was stopped, whatever became of work cut short; else those of the work.
 pub(crate) fn tracked<T>(work: impl FnOnce(&Tracker) -> anyhow::Result<T>) -> anyhow::Result<T> {
     let tracker = Tracker::default();
     let (alive, ended) = channel::<()>();
@@ -48,9 +48,30 @@ pub(crate) fn tracked<T>(work: impl FnOnce(&Tracker) -> anyhow::Result<T>) -> an
         let found = work(tracker);
         drop(alive);
         found
-    })?;
+    });
     match tracker.is_stopped() {
         true => Err(neb::Error::Cancelled { steps: 0 }.into()),
-        false => Ok(found),
+        false => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_is_told_rather_than_what_it_left_undone() {
+        let stopped = tracked(|tracker| -> anyhow::Result<()> {
+            tracker.stop();
+            anyhow::bail!("calibration of 0 events")
+        });
+        let error = stopped.unwrap_err();
+        assert!(matches!(
+            error.downcast_ref(),
+            Some(neb::Error::Cancelled { .. })
+        ));
+        let failed = tracked(|_| -> anyhow::Result<()> { anyhow::bail!("no such file") });
+        assert_eq!(failed.unwrap_err().to_string(), "no such file");
+        assert_eq!(tracked(|_| Ok(3)).unwrap(), 3);
     }
 }
