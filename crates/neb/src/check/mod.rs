@@ -14,6 +14,8 @@ mod mmd;
 mod network;
 mod null;
 mod sample;
+#[cfg(test)]
+mod testing;
 mod two_sample;
 mod wasserstein;
 

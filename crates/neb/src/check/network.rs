@@ -473,16 +473,8 @@ impl Objective for LogisticLoss<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::two_normals;
     use super::*;
-
-    fn two_normals(rows: usize, shift: f32) -> (Matrix, Vec<bool>) {
-        let mut x = Noise::new(11, Purpose::Test, 0).normal(rows, 2);
-        let second: Vec<bool> = (0..rows).map(|row| row % 2 == 1).collect();
-        for row in (1..rows).step_by(2) {
-            x.row_mut(row)[0] += shift;
-        }
-        (x, second)
-    }
 
     /// The log-odds of N(1, 1) against N(0, 1) is x − ½; a wrong sign, scale or start would be off by 0.5 or more. The second
     /// column is enormous: only standardised inputs can be learned from.
