@@ -75,6 +75,12 @@ pub(crate) fn run(args: &args::Reproduce, session: Session) -> Result<()> {
         data::check_collider(args.collider.as_ref())?;
     }
     let problems = match &args.only {
+        Some(name) if name == COLLIDER => {
+            return Err(Failure::input(
+                "--only collider: the collider sample is a table, not one of the problems of the others",
+                "run `neb reproduce collider --collider FOLDER`",
+            ));
+        }
         Some(name) => vec![simulator::by_name(name)?.name()],
         None => PROBLEMS.to_vec(),
     };

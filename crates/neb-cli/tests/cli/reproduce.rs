@@ -54,4 +54,8 @@ fn cells_are_measured_once_and_stand_beside_the_paper() {
         "reproduce estimators --only moons -o out",
         &["there is no built-in problem `moons`"],
     );
+    folder.refused(
+        "reproduce estimators --only collider -o out",
+        &["is a table", "neb reproduce collider --collider FOLDER"],
+    );
 }
