@@ -10,6 +10,7 @@ mod page;
 mod paper;
 mod plan;
 mod table;
+mod unfolded;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -198,7 +199,7 @@ impl Bench<'_> {
         let mut seen = BTreeSet::new();
         let first_of_its_surrogate = |cell: &&&Cell| {
             let file = self.place(cell).surrogate();
-            !file.exists() && seen.insert(file)
+            cell.row.shares_surrogate() && !file.exists() && seen.insert(file)
         };
         let surrogates: Vec<Job<&Cell>> = missing
             .iter()

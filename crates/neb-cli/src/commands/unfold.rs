@@ -48,7 +48,7 @@ use crate::run_folder::{
 };
 
 /// Weight of every simulated event: the rows of the pairs, then those of the missed events.
-const WEIGHTS: &str = "weights.npz";
+pub(super) const WEIGHTS: &str = "weights.npz";
 /// Draws of the smooth source.
 pub(super) const SAMPLES: &str = "samples.npz";
 /// How the result compares with the truth, where one was given.

@@ -1,6 +1,6 @@
 //! `neb reproduce` in small: tables, files, and cells that are not run again.
 
-use crate::folder::Folder;
+use crate::folder::{Folder, read};
 
 const SMALL: &str = "reproduce mlp-source --only two-moons --preset fast --repeats 1 --pairs 400 --observations 200 --epochs 1 -o out";
 
@@ -58,4 +58,37 @@ fn cells_are_measured_once_and_stand_beside_the_paper() {
         "reproduce estimators --only collider -o out",
         &["is a table", "neb reproduce collider --collider FOLDER"],
     );
+}
+
+/// The row of `neb unfold` in small: the simulated events of the sample in `tests/collider` are judged with the weights it gave
+/// them, which sum to the observed half of nature, and a finished cell is not run again.
+#[test]
+fn collider_events_are_judged_with_their_weights() {
+    let folder = Folder::new();
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/collider");
+    std::fs::create_dir(folder.path("sample")).unwrap();
+    for (name, copy) in [("simulation", "proposal"), ("nature", "nature")] {
+        let copy = folder.path(&format!("sample/{copy}.npz"));
+        std::fs::copy(format!("{root}/{name}.npz"), copy).unwrap();
+    }
+    let line = "reproduce collider --collider sample --rows unfold --repeats 1 --epochs 1 -o out";
+    let text = folder.succeed(line);
+    assert!(text.contains("| neb unfold (defaults) | 0."), "{text}");
+    assert!(text.contains("| neb (defaults)        | -"), "{text}");
+    let weights = read(
+        &folder.path("out/fast/collider-1/unfold/weights.npz"),
+        "weight",
+    );
+    let total: f32 = weights.values().iter().sum();
+    assert_eq!(weights.rows(), 2000);
+    assert!((total - 1000.0).abs() < 0.1, "{total}");
+    assert!(
+        !folder
+            .path("out/fast/collider-1/surrogate.safetensors")
+            .exists()
+    );
+    let cell = "out/fast/collider-1/unfold.json";
+    let first = folder.bytes(cell);
+    folder.succeed(line);
+    assert_eq!(folder.bytes(cell), first, "a finished cell was run again");
 }

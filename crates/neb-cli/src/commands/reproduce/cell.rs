@@ -3,22 +3,24 @@
 //! Folder `PRESET/PROBLEM-REPEAT` holds the surrogate that the cells of a repeat share, and for every row the folder of its
 //! run and, when all of it is done, `ROW.json`. A cell with that file is never run again.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Result;
 use neb::check::{
-    BoostedTrees, Calibration, Classifier, CompareOptions, Estimate, Network, separate,
+    BoostedTrees, Calibration, Classifier, CompareOptions, Estimate, Network, Sample, separate,
 };
 use neb::posterior::{Budget, Method, PosteriorOptions};
 use neb::source::Observations;
 use neb::source::ladder::LadderWatch;
 use neb::surrogate::{Pairs, Surrogate};
-use neb::{Noise, Purpose, Rows};
+use neb::{Matrix, Noise, Purpose, Rows};
 use serde::{Deserialize, Serialize};
 
 use super::data::{Data, JUDGED, Nature};
 use super::plan::{Cell, Estimator, Setup};
+use super::unfolded;
 use crate::embed::{
     FittedSource, Posteriors, Settings, SourceTask, Stage, fit_source, fit_surrogate,
     load_surrogate, push,
@@ -82,6 +84,10 @@ impl Place {
         }
     }
 
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     pub(super) fn surrogate(&self) -> PathBuf {
         self.folder.join("surrogate.safetensors")
     }
@@ -115,8 +121,7 @@ impl Place {
         let text = std::fs::read_to_string(&file).map_err(|error| unreadable(error.to_string()))?;
         let measured: Measured =
             serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
-        let settings = [setup.surrogate_settings(cell), setup.source_settings(cell)];
-        if measured.settings != settings {
+        if measured.settings != setup.settings(cell) {
             return Err(Failure::input(
                 format!("{}: was measured with other settings", file.display()),
                 "choose another folder with -o, or the settings of the first run",
@@ -174,6 +179,13 @@ pub(super) fn source(
     Ok(fit_source(task, watch)?)
 }
 
+/// What is judged: x and y of a source's draws, or of weighted events.
+pub(super) struct Drawn<'a> {
+    pub(super) x: Cow<'a, Matrix>,
+    pub(super) y: Cow<'a, Matrix>,
+    pub(super) weights: Option<Vec<f32>>,
+}
+
 /// Fits the source of a cell, if that was not done, judges it, and writes what was found.
 pub(super) fn measure(
     place: &Place,
@@ -182,33 +194,35 @@ pub(super) fn measure(
     data: &Data,
     watch: &mut LadderWatch,
 ) -> Result<()> {
-    let surrogate = load_surrogate(&place.surrogate())?;
-    let text = setup.source_settings(cell);
     let run = place.run();
-    source(&run, &text, &surrogate, data, data.observed.view(), watch)?;
-    let started = Instant::now();
-    let fitted = FittedSource::load(&run)?;
-    let drawn = fitted.sample(data.true_x.rows(), cell.seed);
-    let pushed = match data.nature {
-        Nature::Problem(problem) => {
-            let noise = Noise::new(cell.seed, Purpose::DrawY, JUDGED + 1);
-            problem.corrupt(drawn.view(), noise)
-        }
-        Nature::Files => push(&surrogate, drawn.view(), cell.seed)?,
-    };
-    let x = judge(drawn.view(), data.true_x.view(), cell.seed)?;
-    let y = judge(pushed.view(), data.true_y.view(), cell.seed)?;
-    let (ks, without_posterior) = match cell.calibrated {
-        true => {
+    let mut posteriors = (None, 0);
+    let (drawn, started) = if cell.row.shares_surrogate() {
+        let surrogate = load_surrogate(&place.surrogate())?;
+        let text = setup.source_settings(cell);
+        source(&run, &text, &surrogate, data, data.observed.view(), watch)?;
+        let started = Instant::now();
+        let fitted = FittedSource::load(&run)?;
+        let drawn = draw(cell, data, &fitted, &surrogate)?;
+        if cell.calibrated {
             let (found, left_out) = calibrate(cell, data, &fitted, &surrogate)?;
             write_json(&run.join(CALIBRATION), &found)?;
-            (Some([found.ks, found.ks_limit]), left_out)
+            posteriors = (Some([found.ks, found.ks_limit]), left_out);
         }
-        false => (None, 0),
+        (drawn, started)
+    } else {
+        let weighted = unfolded::weighted(place, cell, setup, data, watch)?;
+        (weighted, Instant::now())
     };
+    let sample = |rows| Sample {
+        rows,
+        weights: drawn.weights.as_deref(),
+    };
+    let x = judge(sample(drawn.x.view()), data.true_x.view(), cell.seed)?;
+    let y = judge(sample(drawn.y.view()), data.true_y.view(), cell.seed)?;
+    let (ks, without_posterior) = posteriors;
     let measured = Measured {
         cell: cell.clone(),
-        settings: [setup.surrogate_settings(cell), text],
+        settings: setup.settings(cell),
         x,
         y,
         ks,
@@ -223,11 +237,34 @@ pub(super) fn measure(
     write_json(&place.result(), &measured)
 }
 
+/// As many draws of a source as there are rows of the truth, and what they look like when observed.
+fn draw(
+    cell: &Cell,
+    data: &Data,
+    fitted: &FittedSource,
+    surrogate: &Surrogate,
+) -> Result<Drawn<'static>> {
+    let x = fitted.sample(data.true_x.rows(), cell.seed);
+    let y = match data.nature {
+        Nature::Problem(problem) => {
+            let noise = Noise::new(cell.seed, Purpose::DrawY, JUDGED + 1);
+            problem.corrupt(x.view(), noise)
+        }
+        Nature::Files(_) => push(surrogate, x.view(), cell.seed)?,
+    };
+    Ok(Drawn {
+        x: Cow::Owned(x),
+        y: Cow::Owned(y),
+        weights: None,
+    })
+}
+
 /// Seconds that the fit of a run took, as its summary has them: it may have been made by an earlier command.
 fn seconds_of(run: &Path) -> Result<f64> {
     let file = run.join(SUMMARY);
     let summary: serde_json::Value = serde_json::from_slice(&std::fs::read(&file)?)?;
-    summary["seconds"].as_f64().ok_or_else(|| {
+    let seconds = ["seconds", "nominal_seconds"].map(|key| summary[key].as_f64());
+    seconds.into_iter().flatten().next().ok_or_else(|| {
         Failure::input(
             format!("{}: has no `seconds`", file.display()),
             "remove the folder to run the cell again",
@@ -236,7 +273,7 @@ fn seconds_of(run: &Path) -> Result<f64> {
 }
 
 /// AUC by our classifiers and by the authors', who train on three quarters and judge on the last: four folds of the same.
-fn judge(drawn: Rows, truth: Rows, seed: u64) -> Result<Judged> {
+fn judge(drawn: Sample, truth: Rows, seed: u64) -> Result<Judged> {
     let options = CompareOptions {
         seed,
         ..CompareOptions::default()
@@ -267,7 +304,7 @@ pub(super) fn sampler(estimator: Estimator) -> Option<Method> {
     match estimator {
         Estimator::Elbo => Some(Method::Direct),
         Estimator::Iw(_) => Some(Method::Importance),
-        Estimator::Auto => None,
+        Estimator::Auto | Estimator::Unfold => None,
         _ => Some(Method::Rejection),
     }
 }

@@ -19,8 +19,8 @@ pub(super) const JUDGED: u64 = 1 << 34;
 pub(super) enum Nature {
     /// A built-in problem.
     Problem(&'static dyn Problem),
-    /// Files: there is no simulator, so that y is judged through the surrogate.
-    Files,
+    /// Files: there is no simulator, so that y is judged through the surrogate. The simulation's.
+    Files(PathBuf),
 }
 
 /// Pairs, observations, and fresh rows of the truth to judge against.
@@ -62,8 +62,8 @@ impl Data {
     fn read(folder: &Path) -> Result<Self> {
         let read = |name: &str| {
             let columns = Columns {
-                x: Some("gen".to_owned()),
-                y: Some("sim".to_owned()),
+                x: Some(GENERATED.to_owned()),
+                y: Some(DETECTED.to_owned()),
             };
             PairsFile::read(&folder.join(name), &columns)
         };
@@ -74,7 +74,7 @@ impl Data {
             rows.slice(if second { half } else { 0 }..end).to_matrix()
         };
         Ok(Self {
-            nature: Nature::Files,
+            nature: Nature::Files(folder.join(SIMULATION)),
             observed: part(nature.y.values.view(), false),
             true_x: part(nature.x.values.view(), true),
             true_y: part(nature.y.values.view(), true),
@@ -84,9 +84,11 @@ impl Data {
     }
 }
 
-/// The files of a collider sample, with arrays `gen` and `sim`.
+/// The files of a collider sample, and the arrays in them that are x and y.
 const SIMULATION: &str = "proposal.npz";
 const NATURE: &str = "nature.npz";
+pub(super) const GENERATED: &str = "gen";
+pub(super) const DETECTED: &str = "sim";
 
 /// Refuses a folder without them before hours of work.
 pub(super) fn check_collider(folder: Option<&PathBuf>) -> Result<()> {

@@ -72,9 +72,9 @@ impl Table {
         }
     }
 
-    /// Ways of fitting the source; the last one is ours.
+    /// Ways of fitting the source; ours come last.
     pub(super) fn rows(self) -> Vec<Row> {
-        use Estimator::{Auto, Elbo, Iw, Mc, Mlp, Roulette, RouletteSingle};
+        use Estimator::{Auto, Elbo, Iw, Mc, Mlp, Roulette, RouletteSingle, Unfold};
         let estimators = match self {
             Self::BiasedVsUnbiased => [Mc, RouletteSingle, Roulette]
                 .into_iter()
@@ -83,6 +83,7 @@ impl Table {
                 .collect(),
             Self::MlpSource => vec![Mlp(1024), Mlp(4096), Auto],
             Self::FewObservations => Vec::new(),
+            Self::Collider => vec![Elbo, Iw(128), Mc(1024), Auto, Unfold],
             _ => vec![Elbo, Iw(128), Mc(1024), Auto],
         };
         let symmetric = self == Self::Symmetric;
@@ -129,6 +130,8 @@ pub(super) enum Estimator {
     Mlp(usize),
     /// The program's defaults.
     Auto,
+    /// The defaults of `neb unfold`, the command for collider data: weights on the simulated events.
+    Unfold,
 }
 
 /// A way of fitting the source.
@@ -149,6 +152,7 @@ impl Row {
             Estimator::Iw(k) => format!("IW_{k}"),
             Estimator::Mlp(k) => format!("MLP, L_{k}"),
             Estimator::Auto => "neb (defaults)".to_owned(),
+            Estimator::Unfold => "neb unfold (defaults)".to_owned(),
         }
     }
 
@@ -162,6 +166,7 @@ impl Row {
             Estimator::Iw(k) => format!("iw-{k}"),
             Estimator::Mlp(k) => format!("mlp-{k}"),
             Estimator::Auto => "auto".to_owned(),
+            Estimator::Unfold => "unfold".to_owned(),
         };
         match self.symmetric {
             true => format!("{name}-symmetric"),
@@ -183,7 +188,7 @@ impl Row {
             Estimator::Elbo => format!("{flow}estimator = \"elbo\"\n"),
             Estimator::Iw(k) => format!("{flow}estimator = \"iw\"\nk = {k}\n"),
             Estimator::Mlp(k) => format!("source = \"mlp\"\nestimator = \"mc\"\nk = {k}\n"),
-            Estimator::Auto => String::new(),
+            Estimator::Auto | Estimator::Unfold => String::new(),
         };
         if self.symmetric {
             keys.push_str("symmetric = \"all\"\n");
@@ -193,7 +198,12 @@ impl Row {
 
     /// Whether it is ours: default settings, whatever the preset.
     pub(super) fn is_ours(self) -> bool {
-        self.estimator == Estimator::Auto
+        matches!(self.estimator, Estimator::Auto | Estimator::Unfold)
+    }
+
+    /// Whether its source is fitted with the surrogate that the rows of a repeat share.
+    pub(super) fn shares_surrogate(self) -> bool {
+        self.estimator != Estimator::Unfold
     }
 }
 
@@ -271,6 +281,28 @@ impl Setup {
         )
     }
 
+    /// The words of `neb unfold` that are not its defaults: the spectra's errors are not judged here.
+    pub(super) fn unfold_options(&self) -> Vec<String> {
+        let mut options = vec!["--replicas".to_owned(), "0".to_owned()];
+        if let Some(epochs) = self.epochs {
+            for flag in ["--epochs", "--smooth-epochs"] {
+                options.extend([flag.to_owned(), epochs.to_string()]);
+            }
+        }
+        options
+    }
+
+    /// What a cell is run with; it is run again with nothing else.
+    pub(super) fn settings(&self, cell: &Cell) -> [String; 2] {
+        match cell.row.shares_surrogate() {
+            true => [self.surrogate_settings(cell), self.source_settings(cell)],
+            false => [
+                format!("seed = {}\n", cell.seed),
+                self.unfold_options().join(" "),
+            ],
+        }
+    }
+
     /// What a cell costs beside the others: seconds on one core of an AVX2 machine, roughly.
     pub(super) fn cost(&self, cell: &Cell) -> f64 {
         let judging = 30.0;
@@ -284,7 +316,7 @@ impl Setup {
             Estimator::Elbo => (2.0 * batch, 300.0),
             Estimator::Iw(k) => (2.0 * batch * k as f64, 300.0),
             Estimator::Mlp(k) => (0.2 * k as f64, 100.0),
-            Estimator::Auto => (0.0, 0.0),
+            Estimator::Auto | Estimator::Unfold => (0.0, 0.0),
         };
         let dim = match &*cell.problem {
             "two-moons" => 2.0,
@@ -340,6 +372,16 @@ pub(super) fn cells(tables: &[Table], problems: &[&str], seed: u64, repeats: u64
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The command for collider data is in the collider's table alone, and stands with our own rows.
+    #[test]
+    fn collider_has_a_row_of_unfold() {
+        let all = cells(&Table::ALL, &["ik"], 1, 1);
+        let unfold: Vec<&Cell> = all.iter().filter(|c| !c.row.shares_surrogate()).collect();
+        assert_eq!(unfold.len(), 1);
+        assert_eq!(unfold[0].problem, super::super::COLLIDER);
+        assert!(unfold[0].row.is_ours());
+    }
 
     #[test]
     fn tables_share_their_cells() {
