@@ -102,7 +102,7 @@ fn bottom_line(facts: &UnfoldingFacts) -> Option<Finding> {
     let (level, words) = if auc.value <= auc.null.high {
         (
             Level::Good,
-            "Bottom line: folded with the detector, the result cannot be told from the data",
+            "Bottom line: folded with the detector, the result cannot be told from the data it was fitted to",
         )
     } else if auc.value < FAR {
         (
