@@ -1,5 +1,7 @@
 //! `neb reproduce` in small: tables, files, and cells that are not run again.
 
+use neb_data::Array;
+
 use crate::folder::{Folder, read};
 
 const SMALL: &str = "reproduce mlp-source --only two-moons --preset fast --repeats 1 --pairs 400 --observations 200 --epochs 1 -o out";
@@ -91,4 +93,12 @@ fn collider_events_are_judged_with_their_weights() {
     let first = folder.bytes(cell);
     folder.succeed(line);
     assert_eq!(folder.bytes(cell), first, "a finished cell was run again");
+
+    let cut: Vec<f32> = vec![0.5; 2000];
+    let arrays = ["gen", "sim"].map(|name| Array::new(name, &[1000, 2], &cut[..]));
+    neb_data::write(folder.path("sample/nature.npz"), true, &arrays).unwrap();
+    folder.refused(
+        &line.replace("-o out", "-o other"),
+        &["nature.npz", "the simulation has"],
+    );
 }

@@ -10,7 +10,7 @@ use super::COLLIDER;
 use super::plan::{Cell, Setup};
 use crate::args::Columns;
 use crate::failure::Failure;
-use crate::files::{Group, PairsFile};
+use crate::files::{self, Group, PairsFile};
 
 /// Address of the noise of what is judged, apart from that of fitting and simulating with the same seed.
 pub(super) const JUDGED: u64 = 1 << 34;
@@ -68,6 +68,10 @@ impl Data {
             PairsFile::read(&folder.join(name), &columns)
         };
         let (pairs, nature) = (read(SIMULATION)?, read(NATURE)?);
+        let path = nature.path();
+        let expected = "the simulation has";
+        files::check_names("x", path, &nature.x, &pairs.x.names, expected)?;
+        files::check_names("y", path, &nature.y, &pairs.y.names, expected)?;
         let half = nature.x.values.rows() / 2;
         let part = |rows: Rows, second: bool| {
             let end = if second { rows.rows() } else { half };
