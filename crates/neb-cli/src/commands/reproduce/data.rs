@@ -19,7 +19,7 @@ pub(super) const JUDGED: u64 = 1 << 34;
 pub(super) enum Nature {
     /// A built-in problem.
     Problem(&'static dyn Problem),
-    /// Files: there is no simulator, so that y is judged through the surrogate. The simulation's.
+    /// Files, of which this is the simulation's. There is no simulator: the y of a source's draws come from the surrogate.
     Files(PathBuf),
 }
 
