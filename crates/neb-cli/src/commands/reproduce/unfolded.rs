@@ -16,7 +16,7 @@ use crate::commands::unfold::WEIGHTS;
 use crate::embed::{UnfoldTask, unfold};
 use crate::failure::Failure;
 
-/// The observations of all repeats, beside their runs.
+/// The observations, beside the run.
 const OBSERVED: &str = "observed.npz";
 
 /// The simulated events with their weights; the unfolding is run if its folder is not there.
