@@ -90,6 +90,8 @@ class Source(Model[_neb.Source]):
         entropy: float | None = None,
         pull: float | None = None,
         last_share: float | None = None,
+        rounds: int | None = None,
+        training_nodes: int | None = None,
         least_steps: int | None = None,
         epochs: int | None = None,
         batch: int | None = None,

@@ -210,10 +210,12 @@ impl Bench<'_> {
             let place = self.place(cell);
             cell::surrogate(&place, cell, self.setup, &self.data(cell)?, watch)
         })?;
-        let fits: Vec<Job<&Cell>> = missing
+        let mut fits: Vec<Job<&Cell>> = missing
             .into_iter()
             .map(|cell| self.job(cell, &cell.row.title(), self.setup.cost(cell)))
             .collect();
+        // The longest first: none of them is left for the end, when the other threads have nothing to do.
+        fits.sort_by(|a, b| b.cost.total_cmp(&a.cost));
         jobs::run(&fits, quiet, |cell, watch| {
             let place = self.place(cell);
             cell::measure(&place, cell, self.setup, &self.data(cell)?, watch)

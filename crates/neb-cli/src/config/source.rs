@@ -55,7 +55,7 @@ const NOT_OF_PARTICLES: [&str; 6] = [
 ];
 
 /// Keys of a single source, likewise.
-const SINGLE_KEYS: [(&str, &[&str]); 24] = [
+const SINGLE_KEYS: [(&str, &[&str]); 26] = [
     ("k", &["fit", "k"]),
     ("samples", &["fit", "samples"]),
     ("levels", &["fit", "levels"]),
@@ -64,6 +64,8 @@ const SINGLE_KEYS: [(&str, &[&str]); 24] = [
     ("entropy", &["fit", "entropy"]),
     ("pull", &["fit", "pull"]),
     ("last-share", &["fit", "last_share"]),
+    ("rounds", &["fit", "rounds"]),
+    ("training-nodes", &["fit", "training_nodes"]),
     ("least-steps", &["fit", "least_steps"]),
     ("epochs", &["fit", "train", "epochs"]),
     ("batch", &["fit", "train", "batch"]),
@@ -113,6 +115,8 @@ pub(super) struct SourceKeys {
     samples: Option<SamplesName>,
     levels: Option<LevelsName>,
     last_share: Option<f64>,
+    rounds: Option<usize>,
+    training_nodes: Option<usize>,
     least_steps: Option<usize>,
     epochs: Option<usize>,
     rate: Option<f64>,

@@ -94,6 +94,11 @@ pub(crate) trait Bijection: Send + Sync + std::fmt::Debug {
         gradient: Option<&mut LayerGradient>,
     );
 
+    /// Takes integrals, if it has any, by so many nodes, or with `None` by its own rule again; whether it has any.
+    fn set_quadrature(&mut self, _nodes: Option<usize>) -> bool {
+        false
+    }
+
     /// A copy in a box of its own.
     fn boxed_clone(&self) -> Box<dyn Bijection>;
 

@@ -134,6 +134,12 @@ impl Flow {
         self.refresh();
     }
 
+    /// Takes the layers' integrals by so many nodes, or with `None` by their own rules again; whether there are any.
+    pub(crate) fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
+        let layers = self.layers.iter_mut();
+        layers.fold(false, |any, layer| layer.set_quadrature(nodes) || any)
+    }
+
     fn forward(
         &self,
         v: &mut [Lane],

@@ -2,7 +2,9 @@
 //!
 //! u_i = ∫_0^{v_i} f(t, h_i) dt + β_i, h_i = h_i(v_<i, context) from a MADE, β_i its first value;
 //! log |∂u/∂v| = Σ_i log f(v_i, h_i). The integral is a Clenshaw-Curtis sum; its gradient with respect to h and the
-//! weights is that of the sum, with respect to v_i it is f(v_i, h_i) itself (Leibniz), as in the authors' code.
+//! weights is that of the sum, with respect to v_i it is f(v_i, h_i) itself (Leibniz), as in the authors' code. While a model is
+//! trained, a Gauss-Radau sum of few nodes may stand in for it: every sample has nodes of its own, so that no network can learn
+//! to please the nodes alone.
 //! Between layers the order of the dimensions reverses.
 //!
 //! *Symmetric* layers take |v| in both networks and have β = 0: flipping the sign of v_i flips the sign of u_i, bit for bit,
@@ -22,7 +24,7 @@ mod tests;
 use std::ops::Range;
 
 use self::integrand::{Back, add_log_end, evaluate, mean_and_end};
-use self::quadrature::ClenshawCurtis;
+use self::quadrature::Rule;
 use super::{Bijection, LayerGradient, LayerTape};
 use crate::kernel::{LANES, Lane};
 use crate::nn::activation::Activation;
@@ -75,7 +77,10 @@ impl UmnnShape {
 pub(crate) struct Umnn {
     dim: usize,
     embedding: usize,
-    rule: ClenshawCurtis,
+    /// The rule in use.
+    rule: Rule,
+    /// Steps of its own rule.
+    steps: usize,
     reversed: bool,
     symmetric: bool,
     /// The MADE, the integrand.
@@ -129,7 +134,8 @@ impl Umnn {
         Self {
             dim: shape.dim,
             embedding: shape.embedding,
-            rule: ClenshawCurtis::new(shape.steps),
+            rule: Rule::clenshaw_curtis(shape.steps),
+            steps: shape.steps,
             reversed: l > 0,
             symmetric: shape.symmetric,
             nets,
@@ -443,6 +449,14 @@ impl Bijection for Umnn {
         let gradient = gradient.map(|nets| &mut nets[0]);
         self.made()
             .backward_share(context, d_share, &mut tape.nets[0], d_context, gradient);
+    }
+
+    fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
+        self.rule = match nodes {
+            Some(nodes) => Rule::gauss_radau(nodes),
+            None => Rule::clenshaw_curtis(self.steps),
+        };
+        true
     }
 
     fn boxed_clone(&self) -> Box<dyn Bijection> {

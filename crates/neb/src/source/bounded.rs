@@ -58,6 +58,10 @@ impl<S: Source> Source for Bounded<S> {
         self.inner.update(change);
     }
 
+    fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
+        self.inner.set_quadrature(nodes)
+    }
+
     fn base(&self, rows: usize, noise: Noise) -> Matrix {
         self.inner.base(rows, noise)
     }

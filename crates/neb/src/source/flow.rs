@@ -280,6 +280,10 @@ impl Source for FlowSource {
         self.flow.refresh();
     }
 
+    fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
+        self.flow.set_quadrature(nodes)
+    }
+
     fn base(&self, rows: usize, noise: Noise) -> Matrix {
         noise.normal(rows, self.dim())
     }

@@ -73,6 +73,12 @@ pub trait Source: Send + Sync {
     /// Changes the parameters in place and brings everything derived from them up to date.
     fn update(&mut self, change: &mut dyn FnMut(&mut [f32]));
 
+    /// Takes integrals, if it has any, by a rule of so many nodes that is good enough to train with, or with `None` by its own
+    /// again; whether it has any.
+    fn set_quadrature(&mut self, _nodes: Option<usize>) -> bool {
+        false
+    }
+
     /// Rows of base noise z for so many draws.
     fn base(&self, rows: usize, noise: Noise) -> Matrix;
 

@@ -146,6 +146,10 @@ impl Source for Model {
         self.source_mut().update(change);
     }
 
+    fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
+        self.source_mut().set_quadrature(nodes)
+    }
+
     fn base(&self, rows: usize, noise: Noise) -> Matrix {
         self.source().base(rows, noise)
     }

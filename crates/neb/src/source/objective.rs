@@ -146,6 +146,10 @@ impl Objective for MarginalObjective<'_> {
         ))
     }
 
+    fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
+        self.source.set_quadrature(nodes)
+    }
+
     fn effective_samples(&self) -> Option<f64> {
         self.effective_samples
     }

@@ -106,6 +106,11 @@ impl Recognition {
         self.flow.refresh();
     }
 
+    /// Takes integrals, if it has any, by a rule of so many nodes, or with `None` by its own again; whether it has any.
+    pub fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
+        self.flow.set_quadrature(nodes)
+    }
+
     /// k draws of x for each observation and their log q_ψ(x|y): rows i·k .. (i + 1)·k belong to observation i.
     pub fn draw(&self, y: Rows, k: usize, noise: Noise) -> (Matrix, Vec<f32>) {
         let z = noise.normal(y.rows() * k, self.dims().dx);

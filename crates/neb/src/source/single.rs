@@ -2,7 +2,8 @@
 //!
 //! The estimator is `mc` (L_K), `roulette` (de-biased), `elbo` or `iw` (variational, with a recognition network). Where the
 //! likelihood is so narrow that no sample of the source comes near an observation, fitting begins with the likelihood widened
-//! and narrows it in rounds, as far as the effective number of samples allows.
+//! and narrows it in rounds, as far as the effective number of samples allows. The importance-weighted bound may begin with few
+//! draws and tighten in rounds: most of the way is then made at a fraction of the cost.
 
 mod config;
 #[cfg(test)]
@@ -24,8 +25,10 @@ use super::{
 
 /// Fewer observations than these are all used in every step, and none is held out.
 pub const FEW_OBSERVATIONS: usize = 20;
-/// Most rounds with a widened likelihood before the last one.
-const WIDENED_ROUNDS: usize = 3;
+/// Most rounds of a fit.
+const MOST_ROUNDS: usize = 4;
+/// How many times as many draws of the importance-weighted bound a round has as the one before.
+const TIGHTENING: usize = 4;
 /// Share of the epochs that a round before the last one has.
 const WIDENED_SHARE: f64 = 0.3;
 /// Fewer effective samples than these make a gradient mostly noise.
@@ -64,8 +67,19 @@ pub struct SingleOptions<'a, 'w> {
 pub struct Round {
     /// By how much the likelihood was widened.
     pub width: Width,
+    /// Samples K.
+    pub k: usize,
     /// How training went.
     pub outcome: Outcome,
+    /// The held-out loss of its weights with integrals by the model's own rule, where training had fewer nodes.
+    pub own_rule_loss: Option<f64>,
+}
+
+impl Round {
+    /// The held-out loss of the weights it ended with (training loss where nothing was held out), by the model's own rule.
+    pub fn loss(&self) -> f64 {
+        self.own_rule_loss.unwrap_or(self.outcome.best_loss)
+    }
 }
 
 /// What a fit gives besides the source.
@@ -136,7 +150,7 @@ pub fn fit_single(
 /// # Errors
 /// Whatever the operating system refuses.
 pub fn remove_checkpoints(policy: &CheckpointPolicy) -> Result<()> {
-    (0..=WIDENED_ROUNDS).try_for_each(|round| policy.numbered(round).remove())
+    (0..MOST_ROUNDS).try_for_each(|round| policy.numbered(round).remove())
 }
 
 fn last_effective(rounds: &[Round]) -> Option<f64> {
@@ -280,7 +294,7 @@ impl<'a> Fit<'a, '_> {
             epochs: ((train.epochs as f64 * WIDENED_SHARE) as usize).max(1),
             ..train.clone()
         };
-        for _ in 0..WIDENED_ROUNDS {
+        for _ in 1..MOST_ROUNDS {
             if width == Width::None {
                 break;
             }
@@ -320,18 +334,10 @@ impl<'a> Fit<'a, '_> {
             seed: self.options.seed,
             effective_samples: None,
         };
-        let outcome = run(
-            &mut objective,
-            train,
-            &mut self.options,
-            self.rounds.len(),
-            width,
-        )?;
-        self.rounds.push(Round { width, outcome });
-        Ok(())
+        self.run(&mut objective, train, (width, self.config.k))
     }
 
-    /// One training of the source and a recognition network with a variational bound.
+    /// Training of the source and a recognition network with a variational bound, in rounds of ever more draws.
     fn variational(
         &mut self,
         source: &mut dyn Source,
@@ -339,22 +345,62 @@ impl<'a> Fit<'a, '_> {
         train: &TrainConfig,
     ) -> Result<Recognition> {
         let mut recognition = self.recognition(source)?;
-        let problem = VariationalProblem {
-            likelihood: self.likelihood,
-            y: self.observations.y,
-            weights: self.observations.weights,
-            bound,
-            k: self.config.k,
-            pull: self.pull(train),
-            seed: self.options.seed,
-        };
-        let mut objective = VariationalObjective::new(source, &mut recognition, problem)?;
-        let outcome = run(&mut objective, train, &mut self.options, 0, Width::None)?;
-        self.rounds.push(Round {
-            width: Width::None,
-            outcome,
-        });
+        for k in self.config.draws_of_rounds() {
+            let problem = VariationalProblem {
+                likelihood: self.likelihood,
+                y: self.observations.y,
+                weights: self.observations.weights,
+                bound,
+                k,
+                pull: self.pull(train),
+                seed: self.options.seed,
+            };
+            let mut objective = VariationalObjective::new(source, &mut recognition, problem)?;
+            self.run(&mut objective, train, (Width::None, k))?;
+        }
         Ok(recognition)
+    }
+
+    /// One training on the one loop, with this round's checkpoint and name.
+    fn run(
+        &mut self,
+        objective: &mut dyn train::Objective,
+        train: &TrainConfig,
+        (width, k): (Width, usize),
+    ) -> Result<()> {
+        let name = match width {
+            Width::None if k < self.config.k => format!("source, K = {k}"),
+            Width::None => "source".to_owned(),
+            Width::Noise(tau) => format!("source, noise {tau:.3}"),
+            Width::Power(power) => format!("source, power {power:.3}"),
+        };
+        let options = &mut self.options;
+        let checkpoints = options.checkpoints.as_ref();
+        let checkpoints = checkpoints.map(|policy| policy.numbered(self.rounds.len()));
+        let nodes = Some(self.config.training_nodes).filter(|nodes| *nodes > 0);
+        let has_integrals = objective.set_quadrature(nodes);
+        let trained = train::train(
+            objective,
+            train,
+            options.seed,
+            checkpoints.as_ref(),
+            &mut |progress| (options.watch)(&name, progress),
+        );
+        objective.set_quadrature(None);
+        let outcome = trained?;
+        let held = train::split_rows(objective.rows(), train.held_out, options.seed).1;
+        let other_rule = has_integrals && nodes.is_some() && !held.is_empty();
+        let own_rule_loss = match other_rule {
+            true => Some(objective.held_out_loss(&held)?),
+            false => None,
+        };
+        self.rounds.push(Round {
+            width,
+            k,
+            outcome,
+            own_rule_loss,
+        });
+        Ok(())
     }
 
     /// A network that starts as wide as the source; y's scales are those of the observations, or of draws where these are few.
@@ -410,34 +456,13 @@ fn measure(letter: &str, rows: Rows) -> Result<Scaling> {
     Scaling::measure(rows, &all, &names)
 }
 
-/// One training on the one loop, with this round's checkpoint and name.
-fn run(
-    objective: &mut dyn train::Objective,
-    config: &TrainConfig,
-    options: &mut SingleOptions,
-    round: usize,
-    width: Width,
-) -> Result<Outcome> {
-    let name = match width {
-        Width::None => "source".to_owned(),
-        Width::Noise(tau) => format!("source, noise {tau:.3}"),
-        Width::Power(power) => format!("source, power {power:.3}"),
-    };
-    let checkpoints = options
-        .checkpoints
-        .as_ref()
-        .map(|policy| policy.numbered(round));
-    let watch = &mut *options.watch;
-    train::train(
-        objective,
-        config,
-        options.seed,
-        checkpoints.as_ref(),
-        &mut |progress| watch(&name, progress),
-    )
-}
-
 impl SingleConfig {
+    /// Draws of every round of a variational bound, K in the last.
+    fn draws_of_rounds(&self) -> impl Iterator<Item = usize> {
+        let before = (0..self.rounds as u32).rev();
+        before.map(|left| (self.k / TIGHTENING.pow(left)).max(1))
+    }
+
     fn marginal_estimator(&self) -> Estimator {
         let k = self.k;
         match (self.estimator, self.samples, self.levels) {

@@ -137,6 +137,10 @@ impl<S: Source> Source for Symmetric<S> {
     }
 
     /// The inner source's noise, then a sign for every symmetric dimension.
+    fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
+        self.inner.set_quadrature(nodes)
+    }
+
     fn base(&self, rows: usize, noise: Noise) -> Matrix {
         let inner = self.inner.base(rows, noise);
         let step = noise.step ^ (noise.purpose as u64) << 56;

@@ -241,6 +241,11 @@ impl Objective for VariationalObjective<'_> {
         Ok(-sum / total)
     }
 
+    fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
+        let source = self.source.set_quadrature(nodes);
+        self.recognition.set_quadrature(nodes) || source
+    }
+
     fn effective_samples(&self) -> Option<f64> {
         self.effective_samples
     }

@@ -303,19 +303,20 @@ impl Setup {
         }
     }
 
-    /// What a cell costs beside the others: seconds on one core of an AVX2 machine, roughly.
+    /// What a cell costs beside the others: seconds on one core of an AVX-512 machine, roughly.
     pub(super) fn cost(&self, cell: &Cell) -> f64 {
         let judging = 30.0;
         if cell.row.is_ours() || self.preset == Preset::Fast {
             return 150.0 + judging;
         }
         let batch = 128.0;
-        let (samples, epochs) = match cell.row.estimator {
-            Estimator::Mc(k) => (k as f64, 100.0),
-            Estimator::Roulette(k) | Estimator::RouletteSingle(k) => (2.0 * k as f64, 100.0),
-            Estimator::Elbo => (2.0 * batch, 300.0),
-            Estimator::Iw(k) => (2.0 * batch * k as f64, 300.0),
-            Estimator::Mlp(k) => (0.2 * k as f64, 100.0),
+        // Passes through a UMNN in a step, and the epochs there usually are.
+        let (passes, epochs): (f64, f64) = match cell.row.estimator {
+            Estimator::Mc(k) => (5.0 * k as f64, 50.0),
+            Estimator::Roulette(k) | Estimator::RouletteSingle(k) => (10.0 * k as f64, 100.0),
+            Estimator::Elbo => (8.0 * batch, 130.0),
+            Estimator::Iw(k) => (batch * k as f64, 130.0),
+            Estimator::Mlp(k) => (2.0 * k as f64, 100.0),
             Estimator::Auto | Estimator::Unfold => (0.0, 0.0),
         };
         let dim = match &*cell.problem {
@@ -323,9 +324,9 @@ impl Setup {
             "ik" => 4.0,
             _ => 5.0,
         };
-        let steps =
-            self.epochs.map_or(epochs, |epochs| epochs as f64) * self.observations as f64 / batch;
-        judging + steps * samples * dim * 2.9e-4
+        let epochs = self.epochs.map_or(epochs, |most| epochs.min(most as f64));
+        let steps = epochs * self.observations as f64 / batch;
+        judging + steps * passes * dim * 4e-6
     }
 
     /// The preset, as it is typed.

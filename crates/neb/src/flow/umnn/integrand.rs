@@ -7,7 +7,7 @@
 use fearless_simd::prelude::*;
 use fearless_simd::{Simd, dispatch, f32x16};
 
-use super::quadrature::ClenshawCurtis;
+use super::quadrature::Rule;
 use crate::kernel::{Lane, level, math};
 use crate::nn::mlp::{Mlp, MlpGradient, MlpRecord, MlpTape};
 
@@ -39,7 +39,7 @@ fn log_elu_plus_one<S: Simd>(p: f32x16<S>) -> (f32x16<S>, f32x16<S>) {
 /// The network at the nodes τ_n·`limit`: its raw outputs p_n. With records, keeps what [`backward`] needs.
 pub(super) fn evaluate(
     net: &Mlp,
-    rule: &ClenshawCurtis,
+    rule: &Rule,
     limit: &Lane,
     share: &[Lane],
     raw: &mut [Lane],
@@ -60,7 +60,7 @@ pub(super) fn evaluate(
 }
 
 /// The mean F of f over the nodes, and f at the upper limit (node 0).
-pub(super) fn mean_and_end(rule: &ClenshawCurtis, raw: &[Lane]) -> (Lane, Lane) {
+pub(super) fn mean_and_end(rule: &Rule, raw: &[Lane]) -> (Lane, Lane) {
     dispatch!(level(), simd => {
         let end = elu_plus_one(load(simd, &raw[0])).0;
         let mut mean = end * rule.weights[0];
@@ -84,7 +84,7 @@ pub(super) struct Back<'a> {
     /// The network.
     pub net: &'a Mlp,
     /// The rule.
-    pub rule: &'a ClenshawCurtis,
+    pub rule: &'a Rule,
     /// The upper limit.
     pub limit: &'a Lane,
     /// The raw outputs [`evaluate`] gave.

@@ -160,3 +160,28 @@ fn inverse_of_the_papers_network() {
         }
     }
 }
+
+/// Five nodes are close to the paper's twenty steps, the log-Jacobian too, and afterwards the own rule is back to the bit.
+#[test]
+fn few_nodes_come_close() {
+    let mut flow = flow(&UmnnShape::paper(3, 2));
+    let context = tile(2, 1);
+    let z = tile(3, 0);
+    let image = |flow: &Flow| {
+        let mut x = z.clone();
+        let log_det = flow.to_base(&mut x, &context, &mut flow.workspace());
+        x.push(log_det);
+        x
+    };
+    let own = image(&flow);
+    let farthest = |from: &[Lane]| {
+        let pairs = own.iter().zip(from);
+        let gaps = pairs.flat_map(|(a, b)| (0..LANES).map(|lane| (a.0[lane] - b.0[lane]).abs()));
+        gaps.fold(0.0, f32::max)
+    };
+    assert!(flow.set_quadrature(Some(5)));
+    let gap = farthest(&image(&flow));
+    assert!(gap > 0.0 && gap < 5e-3, "{gap}");
+    assert!(flow.set_quadrature(None));
+    assert_eq!(image(&flow), own);
+}

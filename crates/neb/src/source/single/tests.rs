@@ -4,7 +4,10 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::super::{Affine, Base, FlowFit, FlowSource, RecognitionConfig};
+use super::super::{
+    Affine, Base, Direction, FlowFit, FlowSource, Model, RecognitionConfig, SourceConfig,
+    SourceKind,
+};
 use super::*;
 use crate::Matrix;
 use crate::nn::adam::AdamConfig;
@@ -148,14 +151,18 @@ fn a_stopped_fit_resumes_to_the_same_bits() {
     let y = observations(300);
     let narrow = GaussianNoise::new(Rows::new(&[1e-6], 1)).unwrap();
     let wide = likelihood();
-    let cases: [(EstimatorKind, &dyn Likelihood, usize); 3] = [
+    let cases: [(EstimatorKind, &dyn Likelihood, usize); 4] = [
         (EstimatorKind::Mc, &narrow, 2),
         (EstimatorKind::Roulette, &wide, 1),
         (EstimatorKind::Iw, &wide, 1),
+        (EstimatorKind::Iw, &wide, 2),
     ];
     for (estimator, likelihood, least_rounds) in cases {
         let mut config = config(estimator);
         config.train.epochs = 6;
+        if estimator == EstimatorKind::Iw {
+            config.rounds = least_rounds;
+        }
         let folder = tempfile::tempdir().unwrap();
         let policy = CheckpointPolicy {
             path: folder.path().join("checkpoint.safetensors"),
@@ -212,8 +219,13 @@ fn a_stopped_fit_resumes_to_the_same_bits() {
         };
         let whole = run(usize::MAX, None).unwrap();
         assert!(whole.3 >= least_rounds, "{estimator:?}: {} rounds", whole.3);
-        // A round has three batches an epoch; a widened one has one epoch.
-        let stopped = run(3 * (least_rounds - 1) + 8, Some(&policy));
+        // A round has three batches an epoch; a widened one has one epoch, one of fewer draws all six.
+        let first = if estimator == EstimatorKind::Iw {
+            18
+        } else {
+            3
+        };
+        let stopped = run(first * (least_rounds - 1) + 8, Some(&policy));
         assert!(matches!(stopped, Err(Error::Cancelled { .. })));
         assert_eq!(
             run(usize::MAX, Some(&policy)).unwrap(),
@@ -242,6 +254,10 @@ fn what_cannot_be_fitted_is_refused() {
         c.samples = Sampling::Independent;
     };
     assert!(refused(&y, None, both).contains("independent samples"));
+    assert!(
+        refused(&y, None, |c| c.rounds = 3).contains("3 rounds are a setting of the estimator iw")
+    );
+    assert!(refused(&y, None, |c| c.rounds = 0).contains("rounds is 0"));
     assert!(refused(&y, Some(&[1.0; 3]), |_| {}).contains("3 event weights for 30"));
     assert!(refused(&Matrix::zeros(0, 1), None, |_| {}).contains("no observation"));
     assert!(refused(&Matrix::zeros(4, 2), None, |_| {}).contains("the observations have 2"));
@@ -268,4 +284,46 @@ fn a_batch_larger_than_the_data_is_lowered() {
         "{:?}",
         outcome.notes
     );
+}
+
+/// Rounds of ever more draws, each from where the one before ended; the last is judged with integrals by the source's own rule,
+/// and that rule is the one the source leaves with.
+#[test]
+fn a_bound_tightens_in_rounds_and_integrals_are_exact_in_the_end() {
+    let y = observations(300);
+    let umnn = SourceConfig {
+        direction: Direction::ToNoise,
+        layers: 1,
+        hidden: vec![8],
+        integrand_hidden: vec![8],
+        embedding: 2,
+        ..SourceConfig::new(SourceKind::Umnn)
+    };
+    let build = || umnn.build(&[0.5], &[1.5], 3).unwrap();
+    let mut source = build();
+    let config = SingleConfig {
+        k: 32,
+        rounds: 3,
+        training_nodes: 3,
+        ..config(EstimatorKind::Iw)
+    };
+    let outcome = fit(&mut source, &likelihood(), &y, None, &config).unwrap();
+    let draws: Vec<usize> = outcome.rounds.iter().map(|round| round.k).collect();
+    assert_eq!(draws, [2, 8, 32]);
+    let starts = outcome.rounds.iter().map(|r| r.outcome.history[0].train);
+    let starts: Vec<f64> = starts.collect();
+    assert!(starts[1] < starts[0] && starts[2] < starts[0], "{starts:?}");
+    let last = outcome.last();
+    let gap = (last.loss() - last.outcome.best_loss).abs();
+    assert!(gap > 0.0 && gap < 0.01, "{gap}");
+
+    let mut again = build();
+    again.update(&mut |parameters| parameters.copy_from_slice(source.parameters()));
+    let points = y.view();
+    let density = |model: &Model| {
+        let mut out = vec![0.0; points.rows()];
+        model.density().unwrap().log_prob(points, &mut out);
+        out
+    };
+    assert_eq!(density(&source), density(&again));
 }
