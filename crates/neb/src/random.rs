@@ -46,6 +46,8 @@ pub enum Purpose {
     Unfold = 16,
     /// Which draws of a variational bound a gradient is sent back through.
     Thinning = 17,
+    /// The rule that a training step takes its integrals by.
+    Quadrature = 18,
 }
 
 /// Rows that share one generator stream when a whole table of noise is filled.

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use checkpoint::Checkpoint;
 use checkpoint::Identity;
 
+use crate::flow::umnn::Quadrature;
 use crate::nn::adam::{Adam, AdamConfig};
 use crate::nn::schedule::Schedule;
 use crate::{Error, Noise, Purpose, Result};
@@ -41,10 +42,8 @@ pub trait Objective {
     /// Mean loss over held-out rows, free of randomness that could favour an epoch.
     fn held_out_loss(&mut self, rows: &[u32]) -> Result<f64>;
 
-    /// Takes integrals, if there are any, by a rule of so many nodes, or with `None` by the model's own; whether there are any.
-    fn set_quadrature(&mut self, _nodes: Option<usize>) -> bool {
-        false
-    }
+    /// Takes integrals, if there are any, by this rule, or with `None` by the model's own.
+    fn set_quadrature(&mut self, _rule: Option<Quadrature>) {}
 
     /// Effective number of samples behind the last loss, where it is a Monte Carlo estimate.
     fn effective_samples(&self) -> Option<f64> {

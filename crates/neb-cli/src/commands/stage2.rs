@@ -132,14 +132,14 @@ fn single(stage: SingleStage, data: Data, watch: &mut LadderWatch) -> Result<Lea
         reason: format!(
             "{name}, as asked for: {judged} of {} observations {:.4}, epoch {} of {}",
             if held_out { "held-out" } else { "the" },
-            -last.loss(),
+            -best.best_loss,
             best.best_epoch,
             best.history.len()
         ),
         report: one_rung(
             Rung {
                 name,
-                held_out: -last.loss(),
+                held_out: -best.best_loss,
                 gain: f64::NAN,
                 standard_error: f64::NAN,
                 kept: true,

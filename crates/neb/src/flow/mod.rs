@@ -13,6 +13,7 @@ pub(crate) mod spline;
 pub(crate) mod stack;
 pub(crate) mod umnn;
 
+use self::umnn::Quadrature;
 use crate::kernel::Lane;
 use crate::nn::mlp::{Mlp, MlpGradient, MlpRecord, MlpTape};
 
@@ -94,10 +95,8 @@ pub(crate) trait Bijection: Send + Sync + std::fmt::Debug {
         gradient: Option<&mut LayerGradient>,
     );
 
-    /// Takes integrals, if it has any, by so many nodes, or with `None` by its own rule again; whether it has any.
-    fn set_quadrature(&mut self, _nodes: Option<usize>) -> bool {
-        false
-    }
+    /// Takes integrals, if it has any, by this rule, or with `None` by its own rule again.
+    fn set_quadrature(&mut self, _rule: Option<Quadrature>) {}
 
     /// A copy in a box of its own.
     fn boxed_clone(&self) -> Box<dyn Bijection>;

@@ -4,7 +4,7 @@
 
 use super::coupling::{Coupling, CouplingShape};
 use super::head::GaussianHead;
-use super::umnn::{Umnn, UmnnShape};
+use super::umnn::{Quadrature, Umnn, UmnnShape};
 use super::{Bijection, LayerGradient, LayerTape};
 use crate::Stream;
 use crate::density::ConditionalDensity;
@@ -134,10 +134,11 @@ impl Flow {
         self.refresh();
     }
 
-    /// Takes the layers' integrals by so many nodes, or with `None` by their own rules again; whether there are any.
-    pub(crate) fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
-        let layers = self.layers.iter_mut();
-        layers.fold(false, |any, layer| layer.set_quadrature(nodes) || any)
+    /// Takes the layers' integrals by this rule, or with `None` by their own rules again.
+    pub(crate) fn set_quadrature(&mut self, rule: Option<Quadrature>) {
+        for layer in &mut self.layers {
+            layer.set_quadrature(rule);
+        }
     }
 
     fn forward(

@@ -3,8 +3,7 @@
 //! u_i = ∫_0^{v_i} f(t, h_i) dt + β_i, h_i = h_i(v_<i, context) from a MADE, β_i its first value;
 //! log |∂u/∂v| = Σ_i log f(v_i, h_i). The integral is a Clenshaw-Curtis sum; its gradient with respect to h and the
 //! weights is that of the sum, with respect to v_i it is f(v_i, h_i) itself (Leibniz), as in the authors' code. While a model is
-//! trained, a Gauss-Radau sum of few nodes may stand in for it: every sample has nodes of its own, so that no network can learn
-//! to please the nodes alone.
+//! trained, a sum of few nodes may stand in for it ([`Quadrature`]).
 //! Between layers the order of the dimensions reverses.
 //!
 //! *Symmetric* layers take |v| in both networks and have β = 0: flipping the sign of v_i flips the sign of u_i, bit for bit,
@@ -24,6 +23,7 @@ mod tests;
 use std::ops::Range;
 
 use self::integrand::{Back, add_log_end, evaluate, mean_and_end};
+pub use self::quadrature::Quadrature;
 use self::quadrature::Rule;
 use super::{Bijection, LayerGradient, LayerTape};
 use crate::kernel::{LANES, Lane};
@@ -451,12 +451,11 @@ impl Bijection for Umnn {
             .backward_share(context, d_share, &mut tape.nets[0], d_context, gradient);
     }
 
-    fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
-        self.rule = match nodes {
-            Some(nodes) => Rule::gauss_radau(nodes),
+    fn set_quadrature(&mut self, rule: Option<Quadrature>) {
+        self.rule = match rule {
+            Some(rule) => Rule::graded(rule),
             None => Rule::clenshaw_curtis(self.steps),
         };
-        true
     }
 
     fn boxed_clone(&self) -> Box<dyn Bijection> {

@@ -3,7 +3,7 @@
 //! log q(x) = log q_u(u(x)) + Σ_d log ∂u_d/∂x_d inside, −∞ outside; no draw is ever outside, even by rounding.
 
 use super::domain::{Coordinate, Domain};
-use super::{Density, Source};
+use super::{Density, Quadrature, Source};
 use crate::{Matrix, MatrixMut, Noise, Rows};
 
 /// A source inside a domain.
@@ -58,8 +58,8 @@ impl<S: Source> Source for Bounded<S> {
         self.inner.update(change);
     }
 
-    fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
-        self.inner.set_quadrature(nodes)
+    fn set_quadrature(&mut self, rule: Option<Quadrature>) {
+        self.inner.set_quadrature(rule);
     }
 
     fn base(&self, rows: usize, noise: Noise) -> Matrix {

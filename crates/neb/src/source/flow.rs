@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::points::fit_points;
 use super::tiles::walk;
-use super::{Density, Source};
+use super::{Density, Quadrature, Source};
 use crate::density::ConditionalDensity;
 use crate::flow::coupling::Mover;
 use crate::flow::spline::Spline;
@@ -280,8 +280,8 @@ impl Source for FlowSource {
         self.flow.refresh();
     }
 
-    fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
-        self.flow.set_quadrature(nodes)
+    fn set_quadrature(&mut self, rule: Option<Quadrature>) {
+        self.flow.set_quadrature(rule);
     }
 
     fn base(&self, rows: usize, noise: Noise) -> Matrix {

@@ -60,6 +60,7 @@ pub use variational::{Bound, VariationalObjective, VariationalProblem};
 pub(crate) use view::effective_samples;
 pub use view::{Width, narrowest_width};
 
+pub use crate::flow::umnn::Quadrature;
 use crate::{Matrix, MatrixMut, Noise, Rows};
 
 /// x = G_θ(z): draws, and the gradient of any function of the draws with respect to θ.
@@ -73,11 +74,8 @@ pub trait Source: Send + Sync {
     /// Changes the parameters in place and brings everything derived from them up to date.
     fn update(&mut self, change: &mut dyn FnMut(&mut [f32]));
 
-    /// Takes integrals, if it has any, by a rule of so many nodes that is good enough to train with, or with `None` by its own
-    /// again; whether it has any.
-    fn set_quadrature(&mut self, _nodes: Option<usize>) -> bool {
-        false
-    }
+    /// Takes integrals, if it has any, by this rule, or with `None` by its own again.
+    fn set_quadrature(&mut self, _rule: Option<Quadrature>) {}
 
     /// Rows of base noise z for so many draws.
     fn base(&self, rows: usize, noise: Noise) -> Matrix;

@@ -6,7 +6,7 @@ use super::flow::FlowSource;
 use super::mlp::MlpSource;
 use super::points::{fit_points, no_density};
 use super::symmetric::Symmetric;
-use super::{Density, Source};
+use super::{Density, Quadrature, Source};
 use crate::nn::parameters::Tensor;
 use crate::scaling::Scaling;
 use crate::train::{CheckpointPolicy, Outcome, TrainConfig, Watch};
@@ -146,8 +146,8 @@ impl Source for Model {
         self.source_mut().update(change);
     }
 
-    fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
-        self.source_mut().set_quadrature(nodes)
+    fn set_quadrature(&mut self, rule: Option<Quadrature>) {
+        self.source_mut().set_quadrature(rule);
     }
 
     fn base(&self, rows: usize, noise: Noise) -> Matrix {

@@ -3,7 +3,7 @@
 //! loss = −mean_i L_K(y_i) − λ·H(q_θ) + κ·KL(q_θ ‖ p_0), the regularisation ([`Pull`]) taken over the same samples
 //! x_k = G_θ(z_k).
 
-use super::{Draws, Pull, Source};
+use super::{Draws, Pull, Quadrature, Source};
 use crate::estimator::{self, Batch, Gradient, Roulette, Samples};
 use crate::train::Objective;
 use crate::{Error, Likelihood, Noise, Purpose, Result, Rows};
@@ -146,8 +146,8 @@ impl Objective for MarginalObjective<'_> {
         ))
     }
 
-    fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
-        self.source.set_quadrature(nodes)
+    fn set_quadrature(&mut self, rule: Option<Quadrature>) {
+        self.source.set_quadrature(rule);
     }
 
     fn effective_samples(&self) -> Option<f64> {

@@ -17,6 +17,7 @@ pub use config::RecognitionConfig;
 
 use crate::density::ConditionalDensity;
 use crate::flow::stack::{Flow, FlowTape};
+use crate::flow::umnn::Quadrature;
 use crate::kernel::{LANES, Lane, tile};
 use crate::scaling::Scaling;
 use crate::source::Domain;
@@ -106,9 +107,9 @@ impl Recognition {
         self.flow.refresh();
     }
 
-    /// Takes integrals, if it has any, by a rule of so many nodes, or with `None` by its own again; whether it has any.
-    pub fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
-        self.flow.set_quadrature(nodes)
+    /// Takes integrals, if it has any, by this rule, or with `None` by its own again.
+    pub fn set_quadrature(&mut self, rule: Option<Quadrature>) {
+        self.flow.set_quadrature(rule);
     }
 
     /// k draws of x for each observation and their log q_ψ(x|y): rows i·k .. (i + 1)·k belong to observation i.

@@ -5,6 +5,7 @@
 //! and narrows it in rounds, as far as the effective number of samples allows. The importance-weighted bound may begin with few
 //! draws and tighten in rounds: most of the way is then made at a fraction of the cost.
 
+mod coarse;
 mod config;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use crate::{Error, Likelihood, Noise, Purpose, Result, Rows};
 
 pub use config::{EstimatorKind, Levels, Sampling, SingleConfig};
 
+use self::coarse::Coarse;
 use super::ladder::LadderWatch;
 use super::recognition::{Recognition, Spread};
 use super::{
@@ -71,15 +73,6 @@ pub struct Round {
     pub k: usize,
     /// How training went.
     pub outcome: Outcome,
-    /// The held-out loss of its weights with integrals by the model's own rule, where training had fewer nodes.
-    pub own_rule_loss: Option<f64>,
-}
-
-impl Round {
-    /// The held-out loss of the weights it ended with (training loss where nothing was held out), by the model's own rule.
-    pub fn loss(&self) -> f64 {
-        self.own_rule_loss.unwrap_or(self.outcome.best_loss)
-    }
 }
 
 /// What a fit gives besides the source.
@@ -377,29 +370,19 @@ impl<'a> Fit<'a, '_> {
         let options = &mut self.options;
         let checkpoints = options.checkpoints.as_ref();
         let checkpoints = checkpoints.map(|policy| policy.numbered(self.rounds.len()));
-        let nodes = Some(self.config.training_nodes).filter(|nodes| *nodes > 0);
-        let has_integrals = objective.set_quadrature(nodes);
-        let trained = train::train(
+        let mut objective = Coarse {
             objective,
+            nodes: self.config.training_nodes,
+            seed: options.seed,
+        };
+        let outcome = train::train(
+            &mut objective,
             train,
             options.seed,
             checkpoints.as_ref(),
             &mut |progress| (options.watch)(&name, progress),
-        );
-        objective.set_quadrature(None);
-        let outcome = trained?;
-        let held = train::split_rows(objective.rows(), train.held_out, options.seed).1;
-        let other_rule = has_integrals && nodes.is_some() && !held.is_empty();
-        let own_rule_loss = match other_rule {
-            true => Some(objective.held_out_loss(&held)?),
-            false => None,
-        };
-        self.rounds.push(Round {
-            width,
-            k,
-            outcome,
-            own_rule_loss,
-        });
+        )?;
+        self.rounds.push(Round { width, k, outcome });
         Ok(())
     }
 

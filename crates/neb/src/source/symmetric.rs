@@ -3,7 +3,7 @@
 //! log q(x) = log mean over the 2^m sign patterns s of q_u(s ⊙ |x|). The patterns come in a fixed order and see |x| only, so
 //! sign flips of x change no bit of it.
 
-use super::{Density, Source};
+use super::{Density, Quadrature, Source};
 use crate::{Matrix, MatrixMut, Noise, Purpose, Rows};
 
 /// Most symmetric dimensions a density is summed over: 64 evaluations of the inner density for each of its own.
@@ -137,8 +137,8 @@ impl<S: Source> Source for Symmetric<S> {
     }
 
     /// The inner source's noise, then a sign for every symmetric dimension.
-    fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
-        self.inner.set_quadrature(nodes)
+    fn set_quadrature(&mut self, rule: Option<Quadrature>) {
+        self.inner.set_quadrature(rule);
     }
 
     fn base(&self, rows: usize, noise: Noise) -> Matrix {

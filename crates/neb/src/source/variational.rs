@@ -13,7 +13,7 @@ mod kept;
 use self::kept::Kept;
 use super::objective::gather_weights;
 use super::recognition::Recognition;
-use super::{Density, Pull, Source};
+use super::{Density, Pull, Quadrature, Source};
 use crate::estimator::{self, Batch, LogDensities, VariationalEstimate};
 use crate::train::Objective;
 use crate::{Error, Likelihood, Matrix, Noise, Purpose, Result, Rows};
@@ -241,9 +241,9 @@ impl Objective for VariationalObjective<'_> {
         Ok(-sum / total)
     }
 
-    fn set_quadrature(&mut self, nodes: Option<usize>) -> bool {
-        let source = self.source.set_quadrature(nodes);
-        self.recognition.set_quadrature(nodes) || source
+    fn set_quadrature(&mut self, rule: Option<Quadrature>) {
+        self.source.set_quadrature(rule);
+        self.recognition.set_quadrature(rule);
     }
 
     fn effective_samples(&self) -> Option<f64> {

@@ -12,6 +12,9 @@ use crate::nn::schedule::Schedule;
 use crate::train::TrainConfig;
 use crate::{Error, Result};
 
+/// More nodes than this are no use: a source's own rule has 21.
+const MOST_NODES: usize = 20;
+
 /// Which estimate of log q(y) is maximised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -111,7 +114,7 @@ impl SingleConfig {
             last_share: 0.0,
             effective_samples: 30.0,
             rounds: 1,
-            training_nodes: 5,
+            training_nodes: 6,
             least_steps: 1000,
             recognition: RecognitionConfig::default(),
             train: TrainConfig {
@@ -132,7 +135,7 @@ impl SingleConfig {
     /// The paper's: batch 128, Adam at 1e-4 for 100 epochs (300 with a variational bound), a tenth held out, patience 10 but
     /// for roulette; K = 1024 (IW 128, ELBO 1); UMNN recognition network.
     ///
-    /// Three things are not the paper's, for speed: samples are shared, which changes no estimate's law; integrals have 5 nodes
+    /// Three things are not the paper's, for speed: samples are shared, which changes no estimate's law; integrals have 6 nodes
     /// while training; and IW begins with 8 draws, then 32.
     pub fn paper(estimator: EstimatorKind) -> Self {
         Self {
@@ -218,6 +221,12 @@ impl SingleConfig {
             return Err(Error::input(
                 format!("source: rounds is {}", self.rounds),
                 format!("use 1 to {MOST_ROUNDS}"),
+            ));
+        }
+        if self.training_nodes > MOST_NODES {
+            return Err(Error::input(
+                format!("source: training-nodes is {}", self.training_nodes),
+                format!("use 6 to {MOST_NODES}, or 0 for the source's own rule"),
             ));
         }
         if self.rounds > 1 && self.estimator != EstimatorKind::Iw {

@@ -257,6 +257,7 @@ fn what_cannot_be_fitted_is_refused() {
     assert!(
         refused(&y, None, |c| c.rounds = 3).contains("3 rounds are a setting of the estimator iw")
     );
+    assert!(refused(&y, None, |c| c.training_nodes = 21).contains("training-nodes is 21"));
     assert!(refused(&y, None, |c| c.rounds = 0).contains("rounds is 0"));
     assert!(refused(&y, Some(&[1.0; 3]), |_| {}).contains("3 event weights for 30"));
     assert!(refused(&Matrix::zeros(0, 1), None, |_| {}).contains("no observation"));
@@ -286,8 +287,7 @@ fn a_batch_larger_than_the_data_is_lowered() {
     );
 }
 
-/// Rounds of ever more draws, each from where the one before ended; the last is judged with integrals by the source's own rule,
-/// and that rule is the one the source leaves with.
+/// Rounds of ever more draws, each from where the one before ended; the source leaves with its own rule.
 #[test]
 fn a_bound_tightens_in_rounds_and_integrals_are_exact_in_the_end() {
     let y = observations(300);
@@ -304,7 +304,7 @@ fn a_bound_tightens_in_rounds_and_integrals_are_exact_in_the_end() {
     let config = SingleConfig {
         k: 32,
         rounds: 3,
-        training_nodes: 3,
+        training_nodes: 4,
         ..config(EstimatorKind::Iw)
     };
     let outcome = fit(&mut source, &likelihood(), &y, None, &config).unwrap();
@@ -313,10 +313,6 @@ fn a_bound_tightens_in_rounds_and_integrals_are_exact_in_the_end() {
     let starts = outcome.rounds.iter().map(|r| r.outcome.history[0].train);
     let starts: Vec<f64> = starts.collect();
     assert!(starts[1] < starts[0] && starts[2] < starts[0], "{starts:?}");
-    let last = outcome.last();
-    let gap = (last.loss() - last.outcome.best_loss).abs();
-    assert!(gap > 0.0 && gap < 0.01, "{gap}");
-
     let mut again = build();
     again.update(&mut |parameters| parameters.copy_from_slice(source.parameters()));
     let points = y.view();

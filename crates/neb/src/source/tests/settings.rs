@@ -273,6 +273,31 @@ fn an_mlp_starts_with_its_mean_and_deviation() {
     }
 }
 
+/// A rule for training reaches the flow inside a domain and behind signs, and changes nothing where there are no integrals.
+#[test]
+fn integrals_are_reached_through_every_wrapper() {
+    let inside = |kind| SourceConfig {
+        hidden: vec![6],
+        integrand_hidden: vec![6],
+        symmetric: vec![true, false],
+        domain: Some(Domain::new(&[-2.0, -2.0], &[2.0, 2.0]).unwrap()),
+        ..SourceConfig::new(kind)
+    };
+    let coarse = Quadrature {
+        nodes: 1,
+        grading: 2.0,
+    };
+    let draws = |model: &Model| model.sample(50, noise(46)).values().to_vec();
+    for kind in [SourceKind::Umnn, SourceKind::Spline] {
+        let mut model = inside(kind).build(&[0.0; 2], &[1.0; 2], 3).unwrap();
+        let own = draws(&model);
+        model.set_quadrature(Some(coarse));
+        assert_eq!(draws(&model) != own, kind == SourceKind::Umnn);
+        model.set_quadrature(None);
+        assert_eq!(draws(&model), own);
+    }
+}
+
 /// T⁻¹(T(v)) and T(T⁻¹(v)) of the paper's UMNN within 1e-5, plain and symmetric, away from its start.
 #[test]
 fn umnn_inverts_both_ways() {
