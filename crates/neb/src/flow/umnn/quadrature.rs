@@ -5,8 +5,8 @@
 //! makes the rule exact to degree `steps` − 1 instead of `steps`, and changes the weights by ±1/(`steps`·(`steps`² − 1)) in turn:
 //! nothing for smooth g, but 1e-4 of the gradients of a network with kinks.
 //!
-//! *Graded*, for training: with τ = 1 − (1 − s)^g the integral is that of g·(1 − s)^{g−1} in s, taken by Gauss-Legendre; nodes are
-//! dense towards the upper end, where the sharp features of a density are, and the end itself, where log f is wanted, has weight 0.
+//! *Graded*, for training: τ = 1 − (1 − s)^p, p the grading, makes it ∫_0^1 g(τ(s)) p (1 − s)^{p−1} ds, taken by Gauss-Legendre; nodes
+//! are dense towards the upper end, where the sharp features of a density are, and the end itself, where log f is wanted, has weight 0.
 
 /// Steps of Newton's method for a node, from a guess that is right to a few per cent.
 const NEWTON_STEPS: usize = 20;
@@ -138,7 +138,7 @@ mod tests {
     }
 
     /// A peak of width 1e-2 at the upper end, ∫ e^{−(1 − τ)/0.01} dτ = 0.01: a graded rule of six nodes has it within a
-    /// quarter, an ungraded one sees a fifth of it at most.
+    /// quarter, an ungraded one misses more than half.
     #[test]
     fn grading_resolves_the_upper_end() {
         let share = |rule: Rule| -> f64 {

@@ -60,3 +60,64 @@ impl Objective for Coarse<'_> {
         self.objective.effective_samples()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keeps the rule in use at every loss.
+    #[derive(Default)]
+    struct Recorder {
+        rule: Option<Quadrature>,
+        used: Vec<Option<Quadrature>>,
+    }
+
+    impl Objective for Recorder {
+        fn rows(&self) -> usize {
+            1
+        }
+
+        fn parameters(&self) -> &[f32] {
+            &[]
+        }
+
+        fn update(&mut self, _change: &mut dyn FnMut(&mut [f32])) {}
+
+        fn loss(&mut self, _rows: &[u32], _step: u64, _gradient: &mut [f32]) -> Result<f64> {
+            self.used.push(self.rule);
+            Ok(0.0)
+        }
+
+        fn held_out_loss(&mut self, rows: &[u32]) -> Result<f64> {
+            self.loss(rows, 0, &mut [])
+        }
+
+        fn set_quadrature(&mut self, rule: Option<Quadrature>) {
+            self.rule = rule;
+        }
+    }
+
+    #[test]
+    fn every_step_has_a_rule_of_its_own_and_held_out_losses_have_none() {
+        let used = |nodes: usize| {
+            let mut objective = Recorder::default();
+            let mut coarse = Coarse {
+                objective: &mut objective,
+                nodes,
+                seed: 3,
+            };
+            for step in [0, 1, 0] {
+                coarse.loss(&[0], step, &mut []).unwrap();
+            }
+            coarse.held_out_loss(&[0]).unwrap();
+            objective.used
+        };
+        let [first, second, again, held_out] = used(6)[..] else {
+            panic!("four losses");
+        };
+        assert!(first != second && first == again && held_out.is_none());
+        let rule = first.unwrap();
+        assert!(rule.nodes == 6 && (1.5..3.0).contains(&rule.grading));
+        assert_eq!(used(0), [None; 4]);
+    }
+}
