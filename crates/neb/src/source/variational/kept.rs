@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     /// 64 draws of uneven shares, one of them a third: over 2000 steps every draw has its own slope on average, within 4.5 standard
-    /// errors of a choice (false alarm 4e-4 over the draws), and no more than 17 are kept.
+    /// errors of a choice (false alarm 4e-4 over the draws), and no more than 9 are kept.
     #[test]
     fn slopes_are_kept_on_average() {
         let share = |k: usize| match k {
