@@ -310,13 +310,13 @@ impl Setup {
             return 150.0 + judging;
         }
         let batch = 128.0;
-        // Passes through a UMNN in a step, and the epochs there usually are.
+        // Work of a step in passes of a draw, and the epochs there usually are; by the seconds of cells that were run.
         let (passes, epochs): (f64, f64) = match cell.row.estimator {
-            Estimator::Mc(k) => (5.0 * k as f64, 50.0),
-            Estimator::Roulette(k) | Estimator::RouletteSingle(k) => (10.0 * k as f64, 100.0),
-            Estimator::Elbo => (8.0 * batch, 130.0),
-            Estimator::Iw(k) => (batch * k as f64, 130.0),
-            Estimator::Mlp(k) => (2.0 * k as f64, 100.0),
+            Estimator::Mc(k) => (15.0 * k as f64, 50.0),
+            Estimator::Roulette(k) | Estimator::RouletteSingle(k) => (30.0 * k as f64, 100.0),
+            Estimator::Elbo => (24.0 * batch, 130.0),
+            Estimator::Iw(k) => (1.5 * batch * k as f64, 130.0),
+            Estimator::Mlp(k) => (3.0 * k as f64, 100.0),
             Estimator::Auto | Estimator::Unfold => (0.0, 0.0),
         };
         let dim = match &*cell.problem {
