@@ -141,7 +141,7 @@ impl CheckpointPolicy {
 pub struct Outcome {
     /// Every epoch.
     pub history: Vec<Epoch>,
-    /// The epoch whose weights were kept; the last one where nothing is held out.
+    /// The epoch whose weights were kept, 0 for the start; the last one where nothing is held out.
     pub best_epoch: usize,
     /// Its held-out loss (its training loss where nothing is held out).
     pub best_loss: f64,
@@ -157,7 +157,7 @@ pub fn split_rows(rows: usize, held_out: f64, seed: u64) -> (Vec<u32>, Vec<u32>)
     (train.to_vec(), held.to_vec())
 }
 
-/// Minimises the objective; its parameters end at the best held-out value.
+/// Minimises the objective; its parameters end at the best held-out value, which may be the one they started with.
 ///
 /// With a checkpoint policy, an existing checkpoint file is resumed.
 pub fn train(
@@ -183,7 +183,13 @@ pub fn train(
         Some(policy) if policy.path.exists() => {
             Checkpoint::load(&policy.path, objective.parameters().len(), &identity)?
         }
-        _ => Checkpoint::start(objective.parameters()),
+        _ => {
+            let start = match held_rows.as_slice() {
+                [] => f64::INFINITY,
+                held => objective.held_out_loss(held)?,
+            };
+            Checkpoint::start(objective.parameters(), start)
+        }
     };
     let resumed = state.parameters.clone();
     objective.update(&mut |parameters| parameters.copy_from_slice(&resumed));
@@ -420,13 +426,18 @@ impl Run<'_> {
 }
 
 impl Checkpoint {
-    fn start(parameters: &[f32]) -> Self {
+    /// Nothing done yet; the start is what is kept if no epoch has a lower loss.
+    fn start(parameters: &[f32], held_out: f64) -> Self {
         Self {
             parameters: parameters.to_vec(),
             best_parameters: parameters.to_vec(),
             adam: Adam::new(parameters.len()),
             best_epoch: 0,
-            best_loss: f64::INFINITY,
+            best_loss: if held_out.is_nan() {
+                f64::INFINITY
+            } else {
+                held_out
+            },
             reductions: 0,
             last_reduction: 0,
             epoch_loss: 0.0,

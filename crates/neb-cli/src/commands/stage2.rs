@@ -127,13 +127,16 @@ fn single(stage: SingleStage, data: Data, watch: &mut LadderWatch) -> Result<Lea
         None => "log p(y)",
     };
     let best = &last.outcome;
-    let held_out = best.history[best.best_epoch - 1].held_out.is_finite();
+    let held_out = best.history.iter().all(|epoch| epoch.held_out.is_finite());
+    let kept = match best.best_epoch {
+        0 => "the start".to_owned(),
+        epoch => format!("epoch {epoch}"),
+    };
     Ok(Learned {
         reason: format!(
-            "{name}, as asked for: {judged} of {} observations {:.4}, epoch {} of {}",
+            "{name}, as asked for: {judged} of {} observations {:.4}, {kept} of {} epochs",
             if held_out { "held-out" } else { "the" },
             -best.best_loss,
-            best.best_epoch,
             best.history.len()
         ),
         report: one_rung(

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Mean of (p − row)²/2 over rows of a known table; the held-out loss can be steered, and the loss broken, at will.
+/// Mean of (p − row)²/2 over rows of a known table; the held-out loss can be steered by epoch (0 for the start) and p, and the
+/// loss broken, at will.
 struct Parabola {
     values: Vec<f32>,
     parameters: Vec<f32>,
@@ -50,8 +51,9 @@ impl Objective for Parabola {
     }
 
     fn held_out_loss(&mut self, _rows: &[u32]) -> Result<f64> {
+        let epoch = self.evaluations;
         self.evaluations += 1;
-        Ok((self.held_out)(self.evaluations, self.parameters[0]))
+        Ok((self.held_out)(epoch, self.parameters[0]))
     }
 }
 
@@ -101,6 +103,26 @@ fn stops_early_with_the_best_weights() {
     assert_eq!(objective.parameters, four.parameters);
 }
 
+/// No epoch is better than the start: the loop ends when patience does, where it began. A start that has no loss is not kept.
+#[test]
+fn a_start_that_is_never_bettered_is_kept() {
+    let patient = TrainConfig {
+        patience: 3,
+        ..config()
+    };
+    let mut objective = Parabola::new(|_, p| f64::from(p));
+    objective.parameters = vec![0.25];
+    let outcome = train(&mut objective, &patient, 1, None, &mut go_on).unwrap();
+    assert_eq!((outcome.best_epoch, outcome.history.len()), (0, 3));
+    assert_eq!(
+        (outcome.best_loss, objective.parameters),
+        (0.25, vec![0.25])
+    );
+    let mut objective = Parabola::new(|epoch, p| if epoch == 0 { f64::NAN } else { f64::from(p) });
+    let outcome = train(&mut objective, &patient, 1, None, &mut go_on).unwrap();
+    assert_eq!(outcome.best_epoch, 1);
+}
+
 #[test]
 fn a_stopped_run_resumes_to_the_same_bits() {
     let folder = tempfile::tempdir().unwrap();
@@ -147,7 +169,7 @@ fn a_loss_that_is_not_finite_stops_with_step_and_batch() {
 
 #[test]
 fn a_plateau_lowers_the_rate() {
-    let mut objective = Parabola::new(|_, _| 1.0);
+    let mut objective = Parabola::new(|epoch, _| if epoch == 0 { 2.0 } else { 1.0 });
     let schedule = Schedule::Plateau {
         factor: 0.5,
         patience: 2,
