@@ -146,11 +146,13 @@ impl WholeBar {
         }
     }
 
-    /// Takes note that a share of a piece is done, and what it is doing.
+    /// Takes note that a share of a piece is done, and what it is doing. A piece of several trainings does not go back when
+    /// the next one begins.
     pub(crate) fn update(&self, piece: usize, cost: f64, share: f64, doing: &str) {
         let now = Instant::now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.current.insert(piece, (share, cost));
+        let known = state.current.entry(piece).or_insert((share, cost));
+        known.0 = known.0.max(share);
         let due = state.shown.is_none_or(|shown| now - shown >= EVERY);
         if self.bar.is_hidden() || !due {
             return;
@@ -209,6 +211,15 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(time_left(100, 300, second), Some(3 * second));
         assert_eq!(time_left(3, 300, second), None);
+    }
+
+    #[test]
+    fn a_piece_does_not_go_back() {
+        let bar = WholeBar::new([10.0].into_iter(), true);
+        for share in [0.2, 0.7, 0.1] {
+            bar.update(0, 10.0, share, "");
+        }
+        assert_eq!(bar.state.lock().unwrap().current[&0], (0.7, 10.0));
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::time::Instant;
 use neb::source::ladder::{LadderConfig, LadderOptions, LadderReport, LadderWatch, Rung, climb};
 use neb::source::particles::{ParticleSettings, ParticleWeights, fit_particles};
 use neb::source::{
-    Domain, EstimatorKind, FewOptions, Model, Observations, Recognition, SingleConfig,
-    SingleOptions, Source, SourceConfig, SourceKind, Width, fit_few, fit_single,
+    Domain, EstimatorKind, FewOptions, Model, Observations, Recognition, Round, SingleConfig,
+    SingleOptions, SingleOutcome, Source, SourceConfig, SourceKind, Width, fit_few, fit_single,
 };
 use neb::surrogate::Surrogate;
-use neb::train::{CheckpointPolicy, Epoch};
+use neb::train::CheckpointPolicy;
 use neb::{Error, Likelihood, Noise, Purpose, Result, Rows};
 
 use super::{Session, climbing};
@@ -88,7 +88,6 @@ pub(crate) fn run_watched(stage: Stage2, data: Data, watch: &mut LadderWatch) ->
 }
 
 fn single(stage: SingleStage, data: Data, watch: &mut LadderWatch) -> Result<Learned> {
-    let started = Instant::now();
     let observations = Observations {
         y: data.y,
         weights: data.weights,
@@ -117,11 +116,6 @@ fn single(stage: SingleStage, data: Data, watch: &mut LadderWatch) -> Result<Lea
     let outcome = fitted?;
     let last = outcome.last();
     let name = format!("{} by {}", stage.name, estimator_name(stage.fit.estimator));
-    let history: Vec<Epoch> = outcome
-        .rounds
-        .iter()
-        .flat_map(|round| round.outcome.history.iter().copied())
-        .collect();
     let judged = match stage.fit.estimator.bound() {
         Some(_) => "bound on log p(y)",
         None => "log p(y)",
@@ -139,19 +133,7 @@ fn single(stage: SingleStage, data: Data, watch: &mut LadderWatch) -> Result<Lea
             -best.best_loss,
             best.history.len()
         ),
-        report: one_rung(
-            Rung {
-                name,
-                held_out: -best.best_loss,
-                gain: f64::NAN,
-                standard_error: f64::NAN,
-                kept: true,
-                seconds: started.elapsed().as_secs_f64(),
-                effective_samples: outcome.effective_samples.unwrap_or(f64::NAN),
-                history,
-            },
-            last.width,
-        ),
+        report: of_rounds(&name, &outcome, stage.fit.k),
         source: model,
         recognition: outcome.recognition,
         particles: None,
@@ -193,6 +175,36 @@ fn estimator_name(kind: EstimatorKind) -> &'static str {
         EstimatorKind::Roulette => "roulette",
         EstimatorKind::Elbo => "elbo",
         EstimatorKind::Iw => "iw",
+    }
+}
+
+/// The rounds of one fit as rungs, each from where the one before ended.
+fn of_rounds(name: &str, outcome: &SingleOutcome, k: usize) -> LadderReport {
+    let last = outcome.rounds.len() - 1;
+    let rung = |(number, round): (usize, &Round)| {
+        let history = round.outcome.history.clone();
+        let end = history.last();
+        Rung {
+            name: match round.eased(k) {
+                Some(eased) if number < last => format!("{name}, {eased}"),
+                _ => name.to_owned(),
+            },
+            held_out: -round.outcome.best_loss,
+            gain: f64::NAN,
+            standard_error: f64::NAN,
+            kept: true,
+            seconds: end.map_or(0.0, |epoch| epoch.seconds),
+            effective_samples: end
+                .and_then(|epoch| epoch.effective_samples)
+                .unwrap_or(f64::NAN),
+            history,
+        }
+    };
+    LadderReport {
+        rungs: outcome.rounds.iter().enumerate().map(rung).collect(),
+        winner: last,
+        width: outcome.last().width,
+        particles: (f64::NAN, 0),
     }
 }
 

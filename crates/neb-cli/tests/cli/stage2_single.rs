@@ -90,6 +90,25 @@ fn every_source_and_estimator_makes_a_run_that_can_be_used() {
     folder.refused("sample new --weights -o w.npz", &["no particles.npz"]);
 }
 
+/// A bound that tightens in rounds: each is a rung of its own, the last one the source's, and the report takes them.
+#[test]
+fn rounds_stand_apart() {
+    let folder = folder_with_run();
+    std::fs::write(folder.path("rounds.toml"), format!("{SINGLE}\nrounds = 2")).unwrap();
+    let line = source("--config rounds.toml --source affine --estimator iw --k 8 -o new");
+    let text = folder.succeed(&line);
+    assert!(text.contains("  affine by iw, K = 2"), "{text}");
+    assert!(text.contains("* affine by iw "), "{text}");
+    let history = String::from_utf8(folder.bytes("new/history.csv")).unwrap();
+    let count = |rung: &str| history.matches(&format!("source,\"{rung}\",")).count();
+    assert_eq!(
+        (count("affine by iw, K = 2"), count("affine by iw")),
+        (2, 2),
+        "{history}"
+    );
+    folder.succeed("report new");
+}
+
 #[test]
 fn particles_alone() {
     let folder = Folder::with_run();

@@ -3,7 +3,7 @@
 //! u_i = ∫_0^{v_i} f(t, h_i) dt + β_i, h_i = h_i(v_<i, context) from a MADE, β_i its first value;
 //! log |∂u/∂v| = Σ_i log f(v_i, h_i). The integral is a Clenshaw-Curtis sum; its gradient with respect to h and the
 //! weights is that of the sum, with respect to v_i it is f(v_i, h_i) itself (Leibniz), as in the authors' code. While a model is
-//! trained, a sum of few nodes may stand in for it ([`Quadrature`]).
+//! trained, a random sum of few nodes may stand in for it ([`Quadrature`]).
 //! Between layers the order of the dimensions reverses.
 //!
 //! *Symmetric* layers take |v| in both networks and have β = 0: flipping the sign of v_i flips the sign of u_i, bit for bit,
@@ -23,6 +23,7 @@ mod tests;
 use std::ops::Range;
 
 use self::integrand::{Back, add_log_end, evaluate, mean_and_end};
+pub(crate) use self::quadrature::NODES_OF_PANEL;
 pub use self::quadrature::Quadrature;
 use self::quadrature::Rule;
 use super::{Bijection, LayerGradient, LayerTape};
@@ -453,7 +454,7 @@ impl Bijection for Umnn {
 
     fn set_quadrature(&mut self, rule: Option<Quadrature>) {
         self.rule = match rule {
-            Some(rule) => Rule::graded(rule),
+            Some(rule) => Rule::of(rule),
             None => Rule::clenshaw_curtis(self.steps),
         };
     }

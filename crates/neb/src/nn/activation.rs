@@ -35,19 +35,12 @@ impl Activation {
         }
     }
 
-    /// Value and slope.
+    /// Value and slope of a function that is no rectifier.
     #[inline(always)]
     fn apply<S: Simd>(self, h: f32x16<S>) -> (f32x16<S>, f32x16<S>) {
         let constant = |value| f32x16::splat(h.simd, value);
         match self {
-            Self::Relu => {
-                let on = h.simd_gt(0.0);
-                (h.max(0.0), on.select(constant(1.0), constant(0.0)))
-            }
-            Self::LeakyRelu => {
-                let slope = h.simd_gt(0.0).select(constant(1.0), constant(LEAK));
-                (h * slope, slope)
-            }
+            Self::Relu | Self::LeakyRelu => unreachable!("rectifiers are finished by Rectify"),
             Self::Silu => {
                 let gate = math::sigmoid(h);
                 (
@@ -63,7 +56,24 @@ impl Activation {
     }
 }
 
-/// Finishes a hidden layer: stores the activation and, for a backward pass, its slope.
+/// Finishes a hidden layer of rectifiers: their slopes are told from what is stored.
+pub(crate) struct Rectify<'a> {
+    /// Where the activations go.
+    pub out: &'a mut [Lane],
+    /// Slope below zero.
+    pub leak: f32,
+}
+
+impl<S: Simd> Finish<S> for Rectify<'_> {
+    #[inline(always)]
+    fn store(&mut self, output: usize, value: f32x16<S>) {
+        let on = value.simd_gt(0.0);
+        on.select(value, value * self.leak)
+            .store_array(&mut self.out[output].0);
+    }
+}
+
+/// Finishes any other hidden layer: stores the activation and, for a backward pass, its slope.
 pub(crate) struct Activate<'a> {
     /// Which function.
     pub function: Activation,

@@ -6,7 +6,7 @@
 
 use fearless_simd::{Simd, dispatch};
 
-use super::activation::{Activate, Activation, Rectified};
+use super::activation::{Activate, Activation, Rectified, Rectify};
 use super::parameters::Layout;
 use crate::Stream;
 use crate::kernel::dense::{
@@ -280,15 +280,15 @@ impl Mlp {
             } else {
                 Start::Bias(&layer.biases)
             };
-            if let Some(activations) = after.first_mut() {
+            if let (Some(out), Some(leak)) = (after.first_mut(), self.shape.activation.leak()) {
+                let mut finish = Rectify { out, leak };
+                dense(simd, &layer.forward, start, input, &mut finish);
+            } else if let Some(out) = after.first_mut() {
+                let slopes = record.slopes.get_mut(l).filter(|_| taped);
                 let mut finish = Activate {
                     function: self.shape.activation,
-                    out: activations,
-                    slope: record
-                        .slopes
-                        .get_mut(l)
-                        .filter(|_| taped)
-                        .map(|s| &mut s[..]),
+                    out,
+                    slope: slopes.map(|slopes| &mut slopes[..]),
                 };
                 dense(simd, &layer.forward, start, input, &mut finish);
             } else {

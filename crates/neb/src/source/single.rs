@@ -31,6 +31,8 @@ pub const FEW_OBSERVATIONS: usize = 20;
 const MOST_ROUNDS: usize = 4;
 /// How many times as many draws of the importance-weighted bound a round has as the one before.
 const TIGHTENING: usize = 4;
+/// How many times as high as all others the rate of the first of several rounds is: it has the long way, and need not end at the optimum.
+const HASTE: f64 = 3.0;
 /// Share of the epochs that a round before the last one has.
 const WIDENED_SHARE: f64 = 0.3;
 /// Fewer effective samples than these make a gradient mostly noise.
@@ -73,6 +75,21 @@ pub struct Round {
     pub k: usize,
     /// How training went.
     pub outcome: Outcome,
+}
+
+impl Round {
+    /// What made it easier than what is asked for, if anything: "K = 8", "noise 0.300".
+    pub fn eased(&self, asked: usize) -> Option<String> {
+        eased(self.width, self.k, asked)
+    }
+}
+
+fn eased(width: Width, k: usize, asked: usize) -> Option<String> {
+    match width {
+        Width::None => (k < asked).then(|| format!("K = {k}")),
+        Width::Noise(tau) => Some(format!("noise {tau:.3}")),
+        Width::Power(power) => Some(format!("power {power:.3}")),
+    }
 }
 
 /// What a fit gives besides the source.
@@ -338,7 +355,13 @@ impl<'a> Fit<'a, '_> {
         train: &TrainConfig,
     ) -> Result<Recognition> {
         let mut recognition = self.recognition(source)?;
-        for k in self.config.draws_of_rounds() {
+        let hasty = TrainConfig {
+            rate: HASTE * train.rate,
+            ..train.clone()
+        };
+        for (round, k) in self.config.draws_of_rounds().enumerate() {
+            let first_of_many = round == 0 && self.config.rounds > 1;
+            let train = if first_of_many { &hasty } else { train };
             let problem = VariationalProblem {
                 likelihood: self.likelihood,
                 y: self.observations.y,
@@ -361,11 +384,9 @@ impl<'a> Fit<'a, '_> {
         train: &TrainConfig,
         (width, k): (Width, usize),
     ) -> Result<()> {
-        let name = match width {
-            Width::None if k < self.config.k => format!("source, K = {k}"),
-            Width::None => "source".to_owned(),
-            Width::Noise(tau) => format!("source, noise {tau:.3}"),
-            Width::Power(power) => format!("source, power {power:.3}"),
+        let name = match eased(width, k, self.config.k) {
+            Some(eased) => format!("source, {eased}"),
+            None => "source".to_owned(),
         };
         let options = &mut self.options;
         let checkpoints = options.checkpoints.as_ref();

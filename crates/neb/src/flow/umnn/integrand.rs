@@ -47,7 +47,7 @@ pub(super) fn evaluate(
     mut records: Option<&mut [MlpRecord]>,
 ) {
     for (n, raw) in raw.iter_mut().enumerate() {
-        let t = [scaled(limit, rule.nodes[n])];
+        let t = [scaled(limit, &rule.nodes[n])];
         let out = std::slice::from_mut(raw);
         if let Some(records) = &mut records {
             tape.swap_record(&mut records[n]);
@@ -63,9 +63,9 @@ pub(super) fn evaluate(
 pub(super) fn mean_and_end(rule: &Rule, raw: &[Lane]) -> (Lane, Lane) {
     dispatch!(level(), simd => {
         let end = elu_plus_one(load(simd, &raw[0])).0;
-        let mut mean = end * rule.weights[0];
-        for (raw, &weight) in raw.iter().zip(&rule.weights).skip(1) {
-            mean = elu_plus_one(load(simd, raw)).0.mul_add(weight, mean);
+        let mut mean = end * load(simd, &rule.weights[0]);
+        for (raw, weight) in raw.iter().zip(&rule.weights).skip(1) {
+            mean = elu_plus_one(load(simd, raw)).0.mul_add(load(simd, weight), mean);
         }
         (Lane(mean.to_array()), Lane(end.to_array()))
     })
@@ -104,10 +104,13 @@ impl Back<'_> {
         mut gradient: Option<&mut MlpGradient>,
     ) -> Lane {
         for (n, record) in records.iter_mut().enumerate() {
-            let weight = self.rule.weights[n];
+            let weight = &self.rule.weights[n];
+            if *weight == Lane::ZERO {
+                continue;
+            }
             let d_raw = dispatch!(level(), simd => {
                 let slope = elu_plus_one(load(simd, &self.raw[n])).1;
-                Lane((load(simd, d_mean) * weight * slope).to_array())
+                Lane((load(simd, d_mean) * load(simd, weight) * slope).to_array())
             });
             self.node(n, d_raw, tape, record, d_share, gradient.as_deref_mut());
         }
@@ -131,7 +134,7 @@ impl Back<'_> {
         d_share: &mut [Lane],
         gradient: Option<&mut MlpGradient>,
     ) -> Lane {
-        let t = [scaled(self.limit, self.rule.nodes[n])];
+        let t = [scaled(self.limit, &self.rule.nodes[n])];
         let mut d_t = [Lane::ZERO];
         tape.swap_record(record);
         self.net
@@ -141,6 +144,6 @@ impl Back<'_> {
     }
 }
 
-fn scaled(lane: &Lane, factor: f32) -> Lane {
-    Lane(lane.0.map(|value| value * factor))
+fn scaled(limit: &Lane, node: &Lane) -> Lane {
+    Lane(std::array::from_fn(|lane| limit.0[lane] * node.0[lane]))
 }

@@ -161,7 +161,7 @@ fn inverse_of_the_papers_network() {
     }
 }
 
-/// Six nodes are close to the paper's twenty steps, the log-Jacobian too, and afterwards the own rule is back to the bit.
+/// Three random nodes are close to the paper's twenty steps, the log-Jacobian too, and afterwards the own rule is back to the bit.
 #[test]
 fn few_nodes_come_close() {
     let mut flow = flow(&UmnnShape::paper(3, 2));
@@ -179,8 +179,8 @@ fn few_nodes_come_close() {
         let gaps = pairs.flat_map(|(a, b)| (0..LANES).map(|lane| (a.0[lane] - b.0[lane]).abs()));
         gaps.fold(0.0, f32::max)
     };
-    for grading in [1.5, 2.0, 3.0] {
-        let rule = Quadrature { nodes: 6, grading };
+    for chance in [0.1, 0.4, 0.7] {
+        let rule = Quadrature::Random { panels: 1, chance };
         flow.set_quadrature(Some(rule));
         let gap = farthest(&image(&flow));
         assert!(gap > 0.0 && gap < 1e-2, "{gap}");

@@ -6,6 +6,7 @@ use super::super::recognition::RecognitionConfig;
 use super::super::variational::check_density;
 use super::super::{Bound, Direction, Source, SourceConfig, SourceKind};
 use super::MOST_ROUNDS;
+use crate::flow::umnn::NODES_OF_PANEL;
 use crate::nn::activation::Activation;
 use crate::nn::adam::AdamConfig;
 use crate::nn::schedule::Schedule;
@@ -13,7 +14,7 @@ use crate::train::TrainConfig;
 use crate::{Error, Result};
 
 /// More nodes than this are no use: a source's own rule has 21.
-const MOST_NODES: usize = 20;
+const MOST_NODES: usize = 18;
 
 /// Which estimate of log q(y) is maximised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,7 +86,7 @@ pub struct SingleConfig {
     pub effective_samples: f64,
     /// Rounds of training, each with four times the draws of the one before and the last with K (`iw`).
     pub rounds: usize,
-    /// Nodes of an integral while training (UMNN); 0 for the source's own rule, which it has in any case afterwards.
+    /// Nodes of an integral while training (UMNN), a multiple of three; 0 for the source's own rule, which it has in any case afterwards.
     pub training_nodes: usize,
     /// Fewest steps: where observations are few, epochs are added until there are so many.
     pub least_steps: usize,
@@ -114,7 +115,7 @@ impl SingleConfig {
             last_share: 0.0,
             effective_samples: 30.0,
             rounds: 1,
-            training_nodes: 6,
+            training_nodes: 3,
             least_steps: 1000,
             recognition: RecognitionConfig::default(),
             train: TrainConfig {
@@ -223,10 +224,12 @@ impl SingleConfig {
                 format!("use 1 to {MOST_ROUNDS}"),
             ));
         }
-        if self.training_nodes > MOST_NODES {
+        if self.training_nodes > MOST_NODES || !self.training_nodes.is_multiple_of(NODES_OF_PANEL) {
             return Err(Error::input(
                 format!("source: training-nodes is {}", self.training_nodes),
-                format!("use 6 to {MOST_NODES}, or 0 for the source's own rule"),
+                format!(
+                    "use a multiple of {NODES_OF_PANEL} up to {MOST_NODES}, or 0 for the source's own rule"
+                ),
             ));
         }
         if self.rounds > 1 && self.estimator != EstimatorKind::Iw {

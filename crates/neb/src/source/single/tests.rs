@@ -304,12 +304,15 @@ fn a_bound_tightens_in_rounds_and_integrals_are_exact_in_the_end() {
     let config = SingleConfig {
         k: 32,
         rounds: 3,
-        training_nodes: 4,
+        training_nodes: 3,
         ..config(EstimatorKind::Iw)
     };
     let outcome = fit(&mut source, &likelihood(), &y, None, &config).unwrap();
     let draws: Vec<usize> = outcome.rounds.iter().map(|round| round.k).collect();
     assert_eq!(draws, [2, 8, 32]);
+    let rates = outcome.rounds.iter().map(|r| r.outcome.history[0].rate);
+    let rate = config.train.rate;
+    assert_eq!(rates.collect::<Vec<f64>>(), [3.0 * rate, rate, rate]);
     let starts = outcome.rounds.iter().map(|r| r.outcome.history[0].train);
     let starts: Vec<f64> = starts.collect();
     assert!(starts[1] < starts[0] && starts[2] < starts[0], "{starts:?}");

@@ -283,9 +283,9 @@ fn integrals_are_reached_through_every_wrapper() {
         domain: Some(Domain::new(&[-2.0, -2.0], &[2.0, 2.0]).unwrap()),
         ..SourceConfig::new(kind)
     };
-    let coarse = Quadrature {
-        nodes: 1,
-        grading: 2.0,
+    let coarse = Quadrature::Random {
+        panels: 1,
+        chance: 0.3,
     };
     let draws = |model: &Model| model.sample(50, noise(46)).values().to_vec();
     for kind in [SourceKind::Umnn, SourceKind::Spline] {

@@ -13,7 +13,7 @@
 use crate::{Matrix, Noise, PairWeights, Purpose};
 
 /// Draws kept for an observation.
-const MOST: usize = 8;
+const MOST: usize = 4;
 /// Shares below this are nothing.
 const SMALLEST_SHARE: f32 = 1e-7;
 
