@@ -454,7 +454,7 @@ impl Bijection for Umnn {
 
     fn set_quadrature(&mut self, rule: Option<Quadrature>) {
         self.rule = match rule {
-            Some(rule) => Rule::of(rule),
+            Some(rule) => Rule::random(rule),
             None => Rule::clenshaw_curtis(self.steps),
         };
     }

@@ -19,19 +19,11 @@ const LEAST_CUBE: f64 = 1e-4;
 
 /// A cheap rule for the integrals of a source while it is trained.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Quadrature {
-    /// A random rule: for steps.
-    Random {
-        /// Panels of three nodes each, besides the upper end.
-        panels: usize,
-        /// What the rule is drawn by: uniform on [0, 1).
-        chance: f64,
-    },
-    /// Clenshaw-Curtis with so many steps, an even number: for judging.
-    Fixed {
-        /// Steps.
-        steps: usize,
-    },
+pub struct Quadrature {
+    /// Panels of three nodes each, besides the upper end.
+    pub panels: usize,
+    /// What the rule is drawn by: uniform on [0, 1).
+    pub chance: f64,
 }
 
 /// Points and weights of a rule, row by row of a tile.
@@ -44,14 +36,6 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// What was asked for.
-    pub(crate) fn of(quadrature: Quadrature) -> Self {
-        match quadrature {
-            Quadrature::Random { panels, chance } => Self::random(panels, chance),
-            Quadrature::Fixed { steps } => Self::clenshaw_curtis(steps),
-        }
-    }
-
     /// The Clenshaw-Curtis rule with `steps` + 1 nodes, τ_n = (1 + cos nπ/steps) / 2.
     ///
     /// # Panics
@@ -82,7 +66,7 @@ impl Rule {
     }
 
     /// The upper end and the nodes of a random rule; the rows' ρ³ are evenly spread, `chance` turns them.
-    fn random(panels: usize, chance: f64) -> Self {
+    pub(crate) fn random(Quadrature { panels, chance }: Quadrature) -> Self {
         let cube: [f64; LANES] =
             std::array::from_fn(|lane| (chance + lane as f64 / LANES as f64).fract());
         let squares = cube.map(|cube| cube.max(LEAST_CUBE).powf(2.0 / 3.0));
@@ -128,7 +112,7 @@ mod tests {
     }
 
     fn random(panels: usize, chance: f64) -> Rule {
-        Rule::of(Quadrature::Random { panels, chance })
+        Rule::random(Quadrature { panels, chance })
     }
 
     /// ∫ τ^k = 1/(k + 1) up to the degree of the rule, and not beyond; a random rule's weights of up to 150 round more.

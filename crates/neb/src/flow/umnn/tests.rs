@@ -180,7 +180,7 @@ fn few_nodes_come_close() {
         gaps.fold(0.0, f32::max)
     };
     for chance in [0.1, 0.4, 0.7] {
-        let rule = Quadrature::Random { panels: 1, chance };
+        let rule = Quadrature { panels: 1, chance };
         flow.set_quadrature(Some(rule));
         let gap = farthest(&image(&flow));
         assert!(gap > 0.0 && gap < 1e-2, "{gap}");

@@ -283,7 +283,7 @@ fn integrals_are_reached_through_every_wrapper() {
         domain: Some(Domain::new(&[-2.0, -2.0], &[2.0, 2.0]).unwrap()),
         ..SourceConfig::new(kind)
     };
-    let coarse = Quadrature::Random {
+    let coarse = Quadrature {
         panels: 1,
         chance: 0.3,
     };
