@@ -2,18 +2,20 @@
 //!
 //! Of K draws for an observation the importance-weighted bound gives each its share w_k of the slope. Few shares are large, and
 //! the many small ones cost as much on the way back. So only so many are kept, at random and without bias: a share of 1/m
-//! and more (m = [`MOST`]) for certain, a smaller one with probability m·w_k, and then with the slope 1/m. The sum of all slopes stays
+//! and more for certain, a smaller one with probability m·w_k, and then with the slope 1/m. The sum of all slopes stays
 //! what it was, the expectation of every gradient too, and at most m draws an observation go back, up to one. Chance is taken once
 //! for each observation (systematic sampling): small shares add up along the draws, and where the sum passes a multiple of
-//! 1/m the draw is kept.
+//! 1/m the draw is kept. m is an eighth of the draws, whose way back then costs little beside the way forth of all.
 //!
 //! Up to m draws all are kept, but for shares that change nothing and, being near the smallest numbers there are, would slow
 //! every product they are in.
 
 use crate::{Matrix, Noise, PairWeights, Purpose};
 
-/// Draws kept for an observation.
-const MOST: usize = 4;
+/// Of so many draws one is kept.
+const OF_SO_MANY: usize = 8;
+/// Draws kept however few there are.
+const FEWEST: usize = 4;
 /// Shares below this are nothing.
 const SMALLEST_SHARE: f32 = 1e-7;
 
@@ -27,6 +29,11 @@ pub(super) struct Kept {
     pub(super) slopes: Vec<f32>,
 }
 
+/// Draws kept for an observation, of k.
+fn most(k: usize) -> usize {
+    FEWEST.max(k / OF_SO_MANY)
+}
+
 impl Kept {
     /// Of the slopes of a batch: a row for each observation, a column for each draw.
     pub(super) fn of(slopes: &Matrix, seed: u64, step: u64) -> Self {
@@ -35,6 +42,8 @@ impl Kept {
             rows: Vec::new(),
             slopes: Vec::new(),
         };
+        let most = most(slopes.cols());
+        let large = 1.0 / most as f32;
         let starts = Noise::new(seed, Purpose::Thinning, step).uniform(slopes.rows(), 1);
         for row in 0..slopes.rows() {
             let all = slopes.row(row);
@@ -47,11 +56,10 @@ impl Kept {
                 kept.rows.push(row as u32);
                 kept.slopes.push(share * total);
             };
-            let large = 1.0 / MOST as f32;
             let mut passed = large * starts.row(row)[0];
             for (k, slope) in all.iter().enumerate() {
                 let share = slope / total;
-                if slopes.cols() <= MOST {
+                if slopes.cols() <= most {
                     if share > SMALLEST_SHARE {
                         keep(k, share);
                     }
@@ -97,12 +105,12 @@ mod tests {
         let mut sums = vec![0.0f64; 64];
         for step in 0..steps {
             let kept = Kept::of(&slopes, 3, step);
-            assert!(kept.draws.len() <= MOST + 1, "{}", kept.draws.len());
+            assert!(kept.draws.len() <= most(64) + 1, "{}", kept.draws.len());
             for (&draw, &slope) in kept.draws.iter().zip(&kept.slopes) {
                 sums[draw as usize] += f64::from(slope);
             }
         }
-        let large = f64::from(total) / MOST as f64;
+        let large = f64::from(total) / most(64) as f64;
         for (k, sum) in sums.into_iter().enumerate() {
             let (mean, exact) = (sum / steps as f64, f64::from(slopes.values()[k]));
             let chance = (exact / large).min(1.0);
