@@ -84,7 +84,8 @@ pub struct SingleConfig {
     /// Effective samples half of the observations must have: the likelihood is widened until they do; 0 never widens
     /// (`mc`, `roulette`).
     pub effective_samples: f64,
-    /// Rounds of training, each with four times the draws of the one before and the last with K (`iw`).
+    /// Rounds of training, each with four times the draws of the one before and the last with K; the first of several at three
+    /// times the rate (`iw`).
     pub rounds: usize,
     /// Nodes of an integral while training (UMNN), a multiple of three; 0 for the source's own rule, which it has in any case afterwards.
     pub training_nodes: usize,
